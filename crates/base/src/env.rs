@@ -1,0 +1,119 @@
+//! Time, chance, tasks and network as values that are handed in.
+//!
+//! Product code never asks the operating system for these directly (clippy says so); it takes an [`Env`]. The
+//! server builds one from real clocks and sockets, tests build one from a seed and a paused clock, so a failing
+//! run can be repeated.
+
+use std::future::Future;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::task::JoinHandle;
+
+use crate::BoxFuture;
+
+/// What a component needs of the outside world apart from files.
+#[derive(Clone)]
+pub struct Env {
+    /// Wall clock, monotonic clock and timers.
+    pub clock: Arc<dyn Clock>,
+    /// Random numbers (names, salts, jitter).
+    pub random: Arc<dyn Random>,
+    /// Where tasks run.
+    pub spawner: Arc<dyn Spawner>,
+    /// Listening and connecting.
+    pub net: Arc<dyn Network>,
+}
+
+/// Wall clock, monotonic clock and timers.
+pub trait Clock: Send + Sync + 'static {
+    /// Milliseconds since the Unix epoch, as cell timestamps count them. May jump.
+    fn now_ms(&self) -> u64;
+    /// Time since some fixed start of the process; never goes back. For leases, durations, rates.
+    fn monotonic(&self) -> Duration;
+    /// Completes `duration` from now.
+    fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()>;
+}
+
+/// A source of random numbers, seeded in simulations.
+pub trait Random: Send + Sync + 'static {
+    /// The next 64 random bits.
+    fn next_u64(&self) -> u64;
+
+    /// Fills `bytes` with random bits.
+    fn fill(&self, bytes: &mut [u8]) {
+        for chunk in bytes.chunks_mut(8) {
+            chunk.copy_from_slice(&self.next_u64().to_le_bytes()[..chunk.len()]);
+        }
+    }
+}
+
+/// Which threads a task runs on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum TaskClass {
+    /// One of the per-core runtimes that serve connections; must never block or compute for long.
+    Connection,
+    /// The runtime of timers, chores and procedures; short steps only.
+    Service,
+    /// Threads of lower priority for flush, compaction and other long computations; may compute, must not block
+    /// on input or output.
+    Background,
+}
+
+/// Makes a task's future on the thread that will run it (sockets register with their runtime there).
+pub type MakeTask = Box<dyn FnOnce() -> BoxFuture<'static, ()> + Send>;
+
+/// Starts tasks. A task started runs without being awaited; dropping its handle does not end it.
+pub trait Spawner: Send + Sync + 'static {
+    /// Starts a task on one of the threads of `class`.
+    fn spawn_with(&self, class: TaskClass, make: MakeTask) -> JoinHandle<()>;
+}
+
+impl Env {
+    /// Starts `task` on the threads of `class`.
+    pub fn spawn(&self, class: TaskClass, task: impl Future<Output = ()> + Send + 'static) -> JoinHandle<()> {
+        self.spawner.spawn_with(class, Box::new(move || Box::pin(task)))
+    }
+
+    /// Waits for `future`, but at most `limit`; `None` says that the time was up and the future was dropped.
+    pub async fn timeout<T>(&self, limit: Duration, future: impl Future<Output = T>) -> Option<T> {
+        tokio::select! {
+            biased;
+            done = future => Some(done),
+            () = self.clock.sleep(limit) => None,
+        }
+    }
+}
+
+/// A two-way byte stream.
+pub trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
+
+/// An accepted connection that has not been tied to a runtime yet.
+pub struct Incoming {
+    /// The other end.
+    pub peer: SocketAddr,
+    /// The address it came in on.
+    pub local: SocketAddr,
+    /// Ties the connection to the runtime that calls this, where it then stays.
+    pub open: Box<dyn FnOnce() -> io::Result<Box<dyn Stream>> + Send>,
+}
+
+/// A socket that accepts connections.
+pub trait Listener: Send + Sync + 'static {
+    /// The address listened on (with the port chosen, if 0 was asked for).
+    fn local_addr(&self) -> SocketAddr;
+    /// Waits for the next connection. Errors of a single connection are to be logged and passed over.
+    fn accept(&self) -> BoxFuture<'_, io::Result<Incoming>>;
+}
+
+/// Listening and connecting.
+pub trait Network: Send + Sync + 'static {
+    /// Listens on `address`; port 0 lets the system choose.
+    fn listen(&self, address: SocketAddr) -> BoxFuture<'_, io::Result<Box<dyn Listener>>>;
+    /// Connects to the first address that answers for `host`.
+    fn connect<'a>(&'a self, host: &'a str, port: u16) -> BoxFuture<'a, io::Result<Box<dyn Stream>>>;
+}

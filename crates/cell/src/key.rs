@@ -1,0 +1,151 @@
+//! The key part of a cell: `row length 2 | row | family length 1 | family | qualifier | timestamp 8 | type 1`.
+//!
+//! The functions that take a key apart trust it; [`check`] comes first for foreign bytes.
+
+use bytes::BufMut;
+
+use crate::cell::{CellType, Malformed, ROW_LEN_MAX};
+use crate::{LATEST_TIMESTAMP, OLDEST_TIMESTAMP};
+
+const ROW_LEN_LEN: usize = 2;
+const FAMILY_LEN_LEN: usize = 1;
+/// Bytes of timestamp and type at the end of a key.
+pub const TIMESTAMP_TYPE_LEN: usize = 9;
+/// Bytes of a key that are neither row, family nor qualifier (HBase: `KEY_INFRASTRUCTURE_SIZE`).
+pub const KEY_INFRASTRUCTURE_LEN: usize = ROW_LEN_LEN + FAMILY_LEN_LEN + TIMESTAMP_TYPE_LEN;
+const _: () = assert!(KEY_INFRASTRUCTURE_LEN == 12);
+
+/// Checks that `key` can be taken apart and that its type is one that is stored.
+///
+/// # Errors
+/// [`Malformed`] naming the first thing that is wrong.
+pub fn check(key: &[u8]) -> Result<(), Malformed> {
+    if key.len() < KEY_INFRASTRUCTURE_LEN {
+        return Err(Malformed("key shorter than its fixed parts"));
+    }
+    let row_len = usize::from(u16::from_be_bytes([key[0], key[1]]));
+    if row_len > ROW_LEN_MAX || KEY_INFRASTRUCTURE_LEN + row_len > key.len() {
+        return Err(Malformed("row longer than the key"));
+    }
+    let family_len = usize::from(key[ROW_LEN_LEN + row_len]);
+    if family_len > crate::cell::FAMILY_LEN_MAX || KEY_INFRASTRUCTURE_LEN + row_len + family_len > key.len() {
+        return Err(Malformed("family longer than the key"));
+    }
+    CellType::stored(type_code(key)).map(|_| ()).ok_or(Malformed("unknown cell type"))
+}
+
+/// The row.
+#[inline]
+pub fn row(key: &[u8]) -> &[u8] {
+    let len = usize::from(u16::from_be_bytes([key[0], key[1]]));
+    &key[ROW_LEN_LEN..ROW_LEN_LEN + len]
+}
+
+/// The family name.
+#[inline]
+pub fn family(key: &[u8]) -> &[u8] {
+    let at = ROW_LEN_LEN + row(key).len();
+    &key[at + FAMILY_LEN_LEN..at + FAMILY_LEN_LEN + usize::from(key[at])]
+}
+
+/// The qualifier.
+#[inline]
+pub fn qualifier(key: &[u8]) -> &[u8] {
+    let at = ROW_LEN_LEN + row(key).len();
+    &key[at + FAMILY_LEN_LEN + usize::from(key[at])..key.len() - TIMESTAMP_TYPE_LEN]
+}
+
+/// The timestamp.
+#[inline]
+pub fn timestamp(key: &[u8]) -> i64 {
+    let at = key.len() - TIMESTAMP_TYPE_LEN;
+    i64::from_be_bytes(key[at..at + 8].try_into().expect("eight bytes"))
+}
+
+/// The type code.
+#[inline]
+pub fn type_code(key: &[u8]) -> u8 {
+    key[key.len() - 1]
+}
+
+/// All of the key before timestamp and type: what cells of one column share.
+#[inline]
+pub fn column_part(key: &[u8]) -> &[u8] {
+    &key[..key.len() - TIMESTAMP_TYPE_LEN]
+}
+
+/// Appends a key.
+pub fn write(out: &mut impl BufMut, row: &[u8], family: &[u8], qualifier: &[u8], timestamp: i64, type_code: u8) {
+    out.put_u16(row.len() as u16);
+    out.put_slice(row);
+    out.put_u8(family.len() as u8);
+    out.put_slice(family);
+    out.put_slice(qualifier);
+    out.put_i64(timestamp);
+    out.put_u8(type_code);
+}
+
+/// An owned key, as seeks take it; its type may be `Minimum` or `Maximum`.
+#[derive(Clone, PartialEq, Eq, Default)]
+pub struct KeyBuf(Vec<u8>);
+
+impl KeyBuf {
+    /// A key of the given parts.
+    pub fn new(row: &[u8], family: &[u8], qualifier: &[u8], timestamp: i64, type_code: u8) -> KeyBuf {
+        let mut out = Vec::with_capacity(KEY_INFRASTRUCTURE_LEN + row.len() + family.len() + qualifier.len());
+        write(&mut out, row, family, qualifier, timestamp, type_code);
+        KeyBuf(out)
+    }
+
+    /// Sorts before every cell of `row`.
+    pub fn first_on_row(row: &[u8]) -> KeyBuf {
+        KeyBuf::new(row, &[], &[], LATEST_TIMESTAMP, CellType::Maximum as u8)
+    }
+
+    /// Sorts behind every cell of `row` (HBase's fake last-on-row cell).
+    pub fn last_on_row(row: &[u8]) -> KeyBuf {
+        KeyBuf::new(row, &[], &[], OLDEST_TIMESTAMP, CellType::Minimum as u8)
+    }
+
+    /// Sorts before every cell of the column.
+    pub fn first_on_column(row: &[u8], family: &[u8], qualifier: &[u8]) -> KeyBuf {
+        KeyBuf::new(row, family, qualifier, LATEST_TIMESTAMP, CellType::Maximum as u8)
+    }
+
+    /// Sorts behind every cell of the column.
+    pub fn last_on_column(row: &[u8], family: &[u8], qualifier: &[u8]) -> KeyBuf {
+        KeyBuf::new(row, family, qualifier, OLDEST_TIMESTAMP, CellType::Minimum as u8)
+    }
+
+    /// The bytes of the key.
+    pub fn as_slice(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// Takes the bytes of a key over; they must be well formed.
+    pub fn copy_from(&mut self, key: &[u8]) {
+        self.0.clear();
+        self.0.extend_from_slice(key);
+    }
+}
+
+impl std::ops::Deref for KeyBuf {
+    type Target = [u8];
+    fn deref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl std::fmt::Debug for KeyBuf {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(
+            f,
+            "{}/{}:{}/{}/{}",
+            row(self).escape_ascii(),
+            family(self).escape_ascii(),
+            qualifier(self).escape_ascii(),
+            timestamp(self),
+            type_code(self)
+        )
+    }
+}

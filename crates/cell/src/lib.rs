@@ -1,0 +1,28 @@
+//! Layer 1: cells, their bytes and their order, what is asked of them and done to them, and the schema they live in.
+//!
+//! * [`cell`](mod@cell): the borrowed view [`Cell`] and the contiguous [`KeyValue`];
+//! * [`key`]: building and taking apart the key part, seek keys;
+//! * [`order`]: HBase's total order of keys, plain and for `hbase:meta`;
+//! * [`codec`]: cells on the wire (KeyValueCodec);
+//! * [`query`], [`mutation`]: Get, Scan, Put, Delete as values;
+//! * [`schema`], [`region`]: tables, families, regions and their names.
+//!
+//! Knows nothing about: files, blocks, protobuf, sockets. No input or output happens here.
+
+pub mod cell;
+pub mod key;
+pub mod mutation;
+pub mod order;
+pub mod query;
+pub mod region;
+pub mod schema;
+
+pub use cell::{Cell, CellType, KeyValue};
+pub use key::KeyBuf;
+pub use order::CellOrder;
+
+/// The timestamp that a client sends for "now" (`HConstants.LATEST_TIMESTAMP`): the server puts its clock in its place.
+pub const LATEST_TIMESTAMP: i64 = i64::MAX;
+
+/// The smallest timestamp, used in seek keys only (`HConstants.OLDEST_TIMESTAMP`).
+pub const OLDEST_TIMESTAMP: i64 = i64::MIN;

@@ -1,0 +1,72 @@
+//! What is done to a row.
+
+use bytes::Bytes;
+
+use crate::cell::KeyValue;
+
+/// How safe a change must be before it is acknowledged; the numbers are HBase's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[repr(u8)]
+pub enum Durability {
+    /// As the table says.
+    #[default]
+    UseDefault = 0,
+    /// Not logged.
+    SkipWal = 1,
+    /// Logged, not waited for.
+    AsyncWal = 2,
+    /// Logged and synced.
+    SyncWal = 3,
+    /// Logged and forced to disk.
+    FsyncWal = 4,
+}
+
+/// A kind of change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum MutationKind {
+    /// Cells of type Put.
+    Put,
+    /// Delete markers. Without cells: the whole row, a family marker in every family.
+    Delete,
+}
+
+/// A change of one row; its cells become visible together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mutation {
+    /// The row; every cell is of it.
+    pub row: Bytes,
+    /// Put or delete.
+    pub kind: MutationKind,
+    /// Cells as the client sent them; a timestamp of [`LATEST_TIMESTAMP`](crate::LATEST_TIMESTAMP) stands for the
+    /// server's clock, and in a marker of type Delete for the newest version's.
+    pub cells: Vec<KeyValue>,
+    /// Timestamp of a delete without cells.
+    pub timestamp: i64,
+    /// How safe it must be.
+    pub durability: Durability,
+    /// The client's name for this change, to recognise a retry: nonce group and nonce; 0 for none.
+    pub nonce: (u64, u64),
+}
+
+impl Mutation {
+    /// A put of `cells`, all of `row`.
+    pub fn put(row: impl Into<Bytes>, cells: Vec<KeyValue>) -> Mutation {
+        Mutation::new(MutationKind::Put, row.into(), cells)
+    }
+
+    /// A delete by the markers in `cells`, all of `row`; without cells of the whole row.
+    pub fn delete(row: impl Into<Bytes>, cells: Vec<KeyValue>) -> Mutation {
+        Mutation::new(MutationKind::Delete, row.into(), cells)
+    }
+
+    fn new(kind: MutationKind, row: Bytes, cells: Vec<KeyValue>) -> Mutation {
+        Mutation {
+            row,
+            kind,
+            cells,
+            timestamp: crate::LATEST_TIMESTAMP,
+            durability: Durability::UseDefault,
+            nonce: (0, 0),
+        }
+    }
+}

@@ -1,0 +1,354 @@
+//! Tables and families: names and attributes, kept as HBase keeps them and read through typed getters.
+//!
+//! An attribute is text under a name; unknown ones are kept and given back unchanged.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use crate::order::CellOrder;
+
+/// Namespace of tables without one in their name.
+pub const DEFAULT_NAMESPACE: &str = "default";
+/// Namespace of the system's tables.
+pub const SYSTEM_NAMESPACE: &str = "hbase";
+
+/// A table's namespace and qualifier. Printed as `qualifier` in the default namespace, else `namespace:qualifier`.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TableName {
+    namespace: Arc<str>,
+    qualifier: Arc<str>,
+}
+
+/// A name that HBase refuses.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct IllegalName(pub String);
+
+impl TableName {
+    /// `hbase:meta`.
+    pub fn meta() -> TableName {
+        TableName { namespace: SYSTEM_NAMESPACE.into(), qualifier: "meta".into() }
+    }
+
+    /// Takes the two parts, checked as HBase checks them; an empty namespace means the default one.
+    ///
+    /// # Errors
+    /// [`IllegalName`] in HBase's words.
+    pub fn new(namespace: &str, qualifier: &str) -> Result<TableName, IllegalName> {
+        let namespace = if namespace.is_empty() { DEFAULT_NAMESPACE } else { namespace };
+        check_name_part(namespace, "Namespaces", |c| c == '_' || c.is_alphanumeric())?;
+        if qualifier.starts_with(['.', '-']) {
+            return Err(IllegalName(format!(
+                "Illegal first character <{}> at 0. User-space table qualifiers can only start with 'alphanumeric \
+                 characters' from any language: {qualifier}",
+                qualifier.as_bytes()[0]
+            )));
+        }
+        check_name_part(qualifier, "User-space table qualifiers", |c| {
+            matches!(c, '_' | '-' | '.') || c.is_alphanumeric()
+        })?;
+        Ok(TableName { namespace: namespace.into(), qualifier: qualifier.into() })
+    }
+
+    /// Takes `qualifier` or `namespace:qualifier`.
+    ///
+    /// # Errors
+    /// [`IllegalName`] in HBase's words.
+    pub fn parse(text: &str) -> Result<TableName, IllegalName> {
+        match text.split_once(':') {
+            Some((namespace, qualifier)) => TableName::new(namespace, qualifier),
+            None => TableName::new(DEFAULT_NAMESPACE, text),
+        }
+    }
+
+    /// The namespace, `default` spelled out.
+    pub fn namespace(&self) -> &str {
+        &self.namespace
+    }
+    /// The name within the namespace.
+    pub fn qualifier(&self) -> &str {
+        &self.qualifier
+    }
+    /// Whether this is `hbase:meta`.
+    pub fn is_meta(&self) -> bool {
+        &*self.namespace == SYSTEM_NAMESPACE && &*self.qualifier == "meta"
+    }
+    /// Whether this is one of the system's own tables.
+    pub fn is_system(&self) -> bool {
+        &*self.namespace == SYSTEM_NAMESPACE
+    }
+    /// The order of this table's cells.
+    pub fn order(&self) -> CellOrder {
+        if self.is_meta() { CellOrder::Meta } else { CellOrder::Plain }
+    }
+}
+
+fn check_name_part(part: &str, what: &str, legal: impl Fn(char) -> bool) -> Result<(), IllegalName> {
+    if part.is_empty() {
+        return Err(IllegalName("Table qualifier must not be empty".into()));
+    }
+    match part.chars().enumerate().find(|(_, c)| !legal(*c)) {
+        None => Ok(()),
+        Some((at, c)) => Err(IllegalName(format!(
+            "Illegal character code:{}, <{c}> at {at}. {what} may only contain 'alphanumeric characters' from any \
+             language and digits: {part}",
+            c as u32
+        ))),
+    }
+}
+
+impl fmt::Display for TableName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if &*self.namespace == DEFAULT_NAMESPACE {
+            f.write_str(&self.qualifier)
+        } else {
+            write!(f, "{}:{}", self.namespace, self.qualifier)
+        }
+    }
+}
+
+impl fmt::Debug for TableName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self}")
+    }
+}
+
+/// Attributes: text under a name, both as the client sent them.
+pub type Attributes = BTreeMap<Bytes, Bytes>;
+/// Settings of a table or family that override the server's.
+pub type Configuration = BTreeMap<String, String>;
+
+/// A table: its name, families, attributes and settings.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TableDescriptor {
+    /// The table's name.
+    pub name: TableName,
+    /// Attributes of the table, unknown ones too.
+    pub attributes: Attributes,
+    /// Settings that override the server's.
+    pub configuration: Configuration,
+    /// Families by name.
+    pub families: BTreeMap<Bytes, FamilyDescriptor>,
+}
+
+/// A column family: its name, attributes and settings.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FamilyDescriptor {
+    /// The family's name.
+    pub name: Bytes,
+    /// Attributes of the family, unknown ones too.
+    pub attributes: Attributes,
+    /// Settings that override the table's.
+    pub configuration: Configuration,
+}
+
+/// How much of a deleted cell stays visible (`KEEP_DELETED_CELLS`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeepDeletedCells {
+    /// Deleted cells are gone.
+    False,
+    /// Deleted cells are kept for reads of the past.
+    True,
+    /// As `True`, until their time to live is over.
+    Ttl,
+}
+
+/// What a family's Bloom filters answer for (`BLOOMFILTER`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BloomType {
+    /// No filter.
+    None,
+    /// Rows.
+    Row,
+    /// Row and qualifier.
+    RowCol,
+    /// The first bytes of rows.
+    RowPrefix,
+}
+
+/// How cells are packed within a data block (`DATA_BLOCK_ENCODING`); the numbers are on disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u16)]
+pub enum BlockEncoding {
+    /// One after the other.
+    None = 0,
+    /// Common prefix of the key left out.
+    Prefix = 2,
+    /// Prefix, and differences of lengths, timestamps and types.
+    Diff = 3,
+    /// As `Diff`, simpler to decode, and equal values left out.
+    FastDiff = 4,
+    /// Plain, with an index of rows behind the cells.
+    RowIndexV1 = 7,
+}
+
+/// A family's compression (`COMPRESSION`); the numbers are on disk (the ordinals of HBase's enum).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u32)]
+pub enum Compression {
+    /// LZO.
+    Lzo = 0,
+    /// Gzip.
+    Gz = 1,
+    /// None.
+    None = 2,
+    /// Snappy.
+    Snappy = 3,
+    /// LZ4.
+    Lz4 = 4,
+    /// Bzip2.
+    Bzip2 = 5,
+    /// Zstandard.
+    Zstd = 6,
+    /// LZMA.
+    Lzma = 7,
+    /// Brotli.
+    Brotli = 8,
+}
+
+impl TableDescriptor {
+    /// A table without families or attributes.
+    pub fn new(name: TableName) -> TableDescriptor {
+        TableDescriptor {
+            name,
+            attributes: Attributes::new(),
+            configuration: Configuration::new(),
+            families: BTreeMap::new(),
+        }
+    }
+
+    /// Adds or replaces a family.
+    pub fn with_family(mut self, family: FamilyDescriptor) -> TableDescriptor {
+        self.families.insert(family.name.clone(), family);
+        self
+    }
+
+    /// An attribute's text, if it is set and is text.
+    pub fn attribute(&self, name: &str) -> Option<&str> {
+        text_of(&self.attributes, name)
+    }
+
+    /// Bytes of memstore at which a region is flushed, if the table says so (`MEMSTORE_FLUSHSIZE`).
+    pub fn memstore_flush_bytes(&self) -> Option<u64> {
+        self.attribute("MEMSTORE_FLUSHSIZE").and_then(|text| text.parse().ok()).filter(|bytes| *bytes > 0)
+    }
+
+    /// Whether writes are refused (`READONLY`).
+    pub fn read_only(&self) -> bool {
+        is_true(self.attribute("READONLY"))
+    }
+
+    /// The order of this table's cells.
+    pub fn order(&self) -> CellOrder {
+        self.name.order()
+    }
+}
+
+impl FamilyDescriptor {
+    /// A family with all attributes at their defaults.
+    pub fn new(name: impl Into<Bytes>) -> FamilyDescriptor {
+        FamilyDescriptor { name: name.into(), attributes: Attributes::new(), configuration: Configuration::new() }
+    }
+
+    /// Sets an attribute.
+    pub fn with(mut self, name: &str, value: &str) -> FamilyDescriptor {
+        self.attributes
+            .insert(Bytes::copy_from_slice(name.as_bytes()), Bytes::copy_from_slice(value.as_bytes()));
+        self
+    }
+
+    /// An attribute's text, if it is set and is text.
+    pub fn attribute(&self, name: &str) -> Option<&str> {
+        text_of(&self.attributes, name)
+    }
+
+    fn number<T: std::str::FromStr>(&self, name: &str, default: T) -> T {
+        self.attribute(name).and_then(|text| text.parse().ok()).unwrap_or(default)
+    }
+
+    /// Versions kept of a column (`VERSIONS`, default 1).
+    pub fn max_versions(&self) -> u32 {
+        self.number("VERSIONS", 1)
+    }
+    /// Versions kept although their time to live is over (`MIN_VERSIONS`, default 0).
+    pub fn min_versions(&self) -> u32 {
+        self.number("MIN_VERSIONS", 0)
+    }
+    /// Time to live in milliseconds, `None` for ever (`TTL`, in seconds; 2147483647 means for ever).
+    pub fn ttl_ms(&self) -> Option<i64> {
+        let seconds = match self.attribute("TTL") {
+            None | Some("FOREVER") => return None,
+            Some(text) => text.parse::<i64>().unwrap_or(i64::from(i32::MAX)),
+        };
+        (seconds != i64::from(i32::MAX) && seconds > 0).then(|| seconds.saturating_mul(1000))
+    }
+    /// What stays of deleted cells (`KEEP_DELETED_CELLS`, default `FALSE`).
+    pub fn keep_deleted_cells(&self) -> KeepDeletedCells {
+        match self.attribute("KEEP_DELETED_CELLS").map(str::to_ascii_uppercase).as_deref() {
+            Some("TRUE") => KeepDeletedCells::True,
+            Some("TTL") => KeepDeletedCells::Ttl,
+            _ => KeepDeletedCells::False,
+        }
+    }
+    /// Bytes of a data block before it is encoded (`BLOCKSIZE`, default 64 KiB).
+    pub fn block_bytes(&self) -> u32 {
+        self.number("BLOCKSIZE", 65536)
+    }
+    /// What the Bloom filters answer for (`BLOOMFILTER`, default `ROW`).
+    pub fn bloom_type(&self) -> BloomType {
+        match self.attribute("BLOOMFILTER").map(str::to_ascii_uppercase).as_deref() {
+            Some("NONE") => BloomType::None,
+            Some("ROWCOL") => BloomType::RowCol,
+            Some("ROWPREFIX_FIXED_LENGTH") => BloomType::RowPrefix,
+            _ => BloomType::Row,
+        }
+    }
+    /// How data blocks are packed (`DATA_BLOCK_ENCODING`, default `NONE`).
+    pub fn block_encoding(&self) -> BlockEncoding {
+        match self.attribute("DATA_BLOCK_ENCODING").map(str::to_ascii_uppercase).as_deref() {
+            Some("PREFIX") => BlockEncoding::Prefix,
+            Some("DIFF") => BlockEncoding::Diff,
+            Some("FAST_DIFF") => BlockEncoding::FastDiff,
+            Some("ROW_INDEX_V1") => BlockEncoding::RowIndexV1,
+            _ => BlockEncoding::None,
+        }
+    }
+    /// How blocks are compressed (`COMPRESSION`, default `NONE`); `None` if the name is not one of HBase's.
+    pub fn compression(&self) -> Option<Compression> {
+        Some(match self.attribute("COMPRESSION").map(str::to_ascii_uppercase).as_deref() {
+            None | Some("NONE") => Compression::None,
+            Some("GZ") => Compression::Gz,
+            Some("SNAPPY") => Compression::Snappy,
+            Some("LZO") => Compression::Lzo,
+            Some("LZ4") => Compression::Lz4,
+            Some("BZIP2") => Compression::Bzip2,
+            Some("ZSTD") => Compression::Zstd,
+            Some("LZMA") => Compression::Lzma,
+            Some("BROTLI") => Compression::Brotli,
+            Some(_) => return None,
+        })
+    }
+    /// Whether data blocks are cached when read (`BLOCKCACHE`, default true).
+    pub fn block_cache(&self) -> bool {
+        self.attribute("BLOCKCACHE").is_none_or(|text| is_true(Some(text)))
+    }
+    /// Where its changes are replicated: 0 nowhere, 1 to peers (`REPLICATION_SCOPE`).
+    pub fn replication_scope(&self) -> u32 {
+        self.number("REPLICATION_SCOPE", 0)
+    }
+    /// Whether delete markers hide only what was written before them (`NEW_VERSION_BEHAVIOR`).
+    pub fn new_version_behavior(&self) -> bool {
+        is_true(self.attribute("NEW_VERSION_BEHAVIOR"))
+    }
+}
+
+fn text_of<'a>(attributes: &'a Attributes, name: &str) -> Option<&'a str> {
+    attributes.get(name.as_bytes()).and_then(|value| std::str::from_utf8(value).ok())
+}
+
+fn is_true(text: Option<&str>) -> bool {
+    text.is_some_and(|text| text.eq_ignore_ascii_case("true"))
+}

@@ -1,0 +1,173 @@
+//! Layer 1: files, as a trait that both a local disk and HDFS can keep honestly.
+//!
+//! * [`FileSystem`], [`FileReader`], [`FileWriter`]: the contract;
+//! * [`local`]: a directory of this machine, calls answered from a bounded pool;
+//! * [`memory`]: a file system in memory that knows what was synced and can show what a power cut leaves;
+//! * [`faulty`]: wraps any other: fails the Nth call, tears writes, slows down, fills up.
+//!
+//! Knows nothing about: what is in the files.
+
+mod path;
+
+pub use path::FilePath;
+
+use std::sync::Arc;
+
+use base::BoxFuture;
+use bytes::Bytes;
+
+/// How far a [`FileWriter::sync`] reaches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sync {
+    /// Other readers see the bytes; they survive this process (HDFS: hflush; local: nothing to do).
+    Visible,
+    /// The bytes survive a power cut (HDFS: hsync; local: fdatasync).
+    Disk,
+}
+
+/// What kind of storage a file would like; a hint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Storage {
+    /// Read at random for as long as it lives.
+    Data,
+    /// Written and synced often, read after a crash.
+    Log,
+}
+
+/// What is at a path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileStatus {
+    /// Last part of the path.
+    pub name: String,
+    /// A directory rather than a file.
+    pub is_dir: bool,
+    /// Bytes in the file (0 for a directory).
+    pub len: u64,
+    /// Time of the last change, milliseconds since the epoch.
+    pub modified_ms: u64,
+}
+
+/// What went wrong with a file, told apart by what the caller can do about it.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum Error {
+    /// There is nothing at this path.
+    #[error("{path}: no such file or directory")]
+    NotFound {
+        /// Where it was looked for.
+        path: FilePath,
+    },
+    /// Something is there already.
+    #[error("{path}: exists already")]
+    AlreadyExists {
+        /// Where it was to be made.
+        path: FilePath,
+    },
+    /// The device or the quota is full: free space, then try again.
+    #[error("{path}: no space left")]
+    NoSpace {
+        /// The file that was written.
+        path: FilePath,
+    },
+    /// A read asked for bytes past the end of the file.
+    #[error("{path}: ends before byte {end}")]
+    PastEnd {
+        /// The file that was read.
+        path: FilePath,
+        /// The offset behind the last byte asked for.
+        end: u64,
+    },
+    /// Anything else the operating system reports. After a failed sync the file must not be synced again.
+    #[error("{path}: {operation} failed: {message}")]
+    Io {
+        /// The file or directory.
+        path: FilePath,
+        /// What was tried.
+        operation: &'static str,
+        /// The system's words.
+        message: String,
+    },
+}
+
+/// The result of a file operation.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// A tree of files. Paths are relative to its root.
+///
+/// Nothing is durable until it is synced: a file's bytes by [`FileWriter::sync`], its name (after create, rename or
+/// delete) by [`FileSystem::sync_dir`] of the directory that holds the name. A sync that failed is never tried again:
+/// what it covered counts as lost.
+pub trait FileSystem: Send + std::marker::Sync + 'static {
+    /// Makes a new, empty file and opens it for writing. Parent directories must exist.
+    ///
+    /// # Errors
+    /// [`Error::AlreadyExists`], [`Error::NotFound`] if the directory is missing.
+    fn create<'a>(&'a self, path: &'a FilePath, storage: Storage) -> BoxFuture<'a, Result<Box<dyn FileWriter>>>;
+
+    /// Opens a file for reading; its length is fixed at this moment.
+    fn open<'a>(&'a self, path: &'a FilePath) -> BoxFuture<'a, Result<Arc<dyn FileReader>>>;
+
+    /// Gives a file or directory another name, replacing a file of that name at once.
+    fn rename<'a>(&'a self, from: &'a FilePath, to: &'a FilePath) -> BoxFuture<'a, Result<()>>;
+
+    /// Removes a file, or a directory with all in it. Nothing there is no error.
+    fn delete<'a>(&'a self, path: &'a FilePath) -> BoxFuture<'a, Result<()>>;
+
+    /// What is at `path`, or `None`.
+    fn stat<'a>(&'a self, path: &'a FilePath) -> BoxFuture<'a, Result<Option<FileStatus>>>;
+
+    /// The entries of a directory, sorted by name.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] if there is no such directory.
+    fn list<'a>(&'a self, dir: &'a FilePath) -> BoxFuture<'a, Result<Vec<FileStatus>>>;
+
+    /// Makes a directory and its parents; existing ones are fine. Their names are made durable.
+    fn make_dirs<'a>(&'a self, dir: &'a FilePath) -> BoxFuture<'a, Result<()>>;
+
+    /// Makes the names in a directory durable (HDFS: nothing to do).
+    fn sync_dir<'a>(&'a self, dir: &'a FilePath) -> BoxFuture<'a, Result<()>>;
+
+    /// Makes sure that no other process goes on writing the file (HDFS: recover the lease; local: nothing, the lock of
+    /// the root directory keeps others out). After it the length is final.
+    fn fence<'a>(&'a self, path: &'a FilePath) -> BoxFuture<'a, Result<()>>;
+}
+
+/// An open file that is read at any offset, by several at a time.
+pub trait FileReader: Send + std::marker::Sync + 'static {
+    /// The path it was opened under.
+    fn path(&self) -> &FilePath;
+    /// Bytes in the file when it was opened.
+    fn len(&self) -> u64;
+    /// Whether the file had no bytes.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+    /// Exactly `len` bytes from `offset`.
+    ///
+    /// # Errors
+    /// [`Error::PastEnd`] if the file ends before; never fewer bytes than asked for.
+    fn read_at(&self, offset: u64, len: usize) -> BoxFuture<'_, Result<Bytes>>;
+}
+
+/// A file being written front to back by its only writer.
+///
+/// Dropping it without [`FileWriter::close`] leaves what was appended, synced or not.
+pub trait FileWriter: Send + 'static {
+    /// The path it was made under.
+    fn path(&self) -> &FilePath;
+    /// Bytes appended so far.
+    fn len(&self) -> u64;
+    /// Whether nothing was appended yet.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+    /// Writes `bytes` behind what was appended before.
+    fn append(&mut self, bytes: Bytes) -> BoxFuture<'_, Result<()>>;
+    /// Returns when all that was appended is as safe as `reach` says. Never retry a failed one.
+    fn sync(&mut self, reach: Sync) -> BoxFuture<'_, Result<()>>;
+    /// Writes zeros behind the end so that the next `bytes` appended bytes change no file length, which makes their
+    /// sync cheaper; a reader meanwhile sees the zeros. Does nothing where the storage gains nothing.
+    fn reserve(&mut self, bytes: u64) -> BoxFuture<'_, Result<()>>;
+    /// Cuts what was reserved but not used, and closes. Does not sync.
+    fn close(self: Box<Self>) -> BoxFuture<'static, Result<()>>;
+}

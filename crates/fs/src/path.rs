@@ -1,0 +1,59 @@
+//! A path inside a [`FileSystem`](crate::FileSystem).
+
+use std::fmt;
+use std::sync::Arc;
+
+/// A `/`-separated path relative to the root of its file system; the root itself is the empty path.
+///
+/// Cheap to clone. Parts are never empty, `.` or `..`.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FilePath(Arc<str>);
+
+impl FilePath {
+    /// The root directory.
+    pub fn root() -> FilePath {
+        FilePath("".into())
+    }
+
+    /// Takes a path as text; leading, trailing and doubled slashes are dropped.
+    ///
+    /// # Panics
+    /// If a part is `.` or `..`: paths are made by our own code, names in foreign bytes are checked by `layout`.
+    pub fn new(text: &str) -> FilePath {
+        let parts: Vec<&str> = text.split('/').filter(|part| !part.is_empty()).collect();
+        assert!(parts.iter().all(|part| *part != "." && *part != ".."), "path {text} leaves its root");
+        FilePath(parts.join("/").into())
+    }
+
+    /// The path of `name` (which may itself have slashes) below this one.
+    pub fn join(&self, name: &str) -> FilePath {
+        FilePath::new(&format!("{}/{name}", self.0))
+    }
+
+    /// The directory that holds this path; the root for a top-level name and for the root itself.
+    pub fn parent(&self) -> FilePath {
+        FilePath(self.0.rsplit_once('/').map_or("", |(dir, _)| dir).into())
+    }
+
+    /// The last part; empty for the root.
+    pub fn name(&self) -> &str {
+        self.0.rsplit_once('/').map_or(&*self.0, |(_, name)| name)
+    }
+
+    /// The path as text, without a leading slash.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for FilePath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_empty() { "/" } else { &self.0 })
+    }
+}
+
+impl fmt::Debug for FilePath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self}")
+    }
+}

@@ -1,0 +1,2 @@
+//! The project tasks.
+fn main() {}

@@ -1,0 +1,26 @@
+# The doors of the project. Each fetches what it needs through the ordinary package managers.
+#
+#   make run     build and serve on loopback, data in ./grampus-data
+#   make test    everything that must hold at every commit (what CI runs)
+#   make check   test, and format, lints, docs, licences, a short run of every fuzz target
+#   make compat  stock Java clients against Grampus and against HBase itself, answers compared
+
+ARGS ?=
+
+.PHONY: run test check compat toolchain
+
+run: toolchain
+	cargo run --release --locked --package server -- $(ARGS)
+
+test: toolchain
+	cargo xtask test
+
+check: toolchain
+	cargo xtask check
+
+compat: toolchain
+	compat/run --against-hbase
+
+toolchain:
+	@command -v cargo >/dev/null || { echo "Rust is missing. Install it with:  curl -sSf https://sh.rustup.rs | sh"; exit 1; }
+	@command -v cc >/dev/null || { echo "A C compiler is missing. Install it with:  apt-get install gcc libc6-dev"; exit 1; }

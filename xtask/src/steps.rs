@@ -1,0 +1,81 @@
+//! The steps of each task, in the order in which a failure is cheapest to find.
+
+use std::process::Command;
+use std::time::Instant;
+
+use crate::licences;
+use crate::toolchain::{self, JAVA, MAVEN, PYTHON};
+
+/// Everything that must hold at every commit.
+pub fn test() -> Result<(), String> {
+    toolchain::require(&[&JAVA, &MAVEN, &PYTHON])?;
+    step("tests of all crates", &["cargo", "test", "--workspace", "--locked"])?;
+    step(
+        "the server, as users build it",
+        &["cargo", "build", "--release", "--locked", "--package", "server"],
+    )?;
+    step("stock Java clients against recorded answers of HBase", &["compat/run", "--golden"])
+}
+
+/// `test`, and what a reviewer would otherwise have to look for.
+pub fn check() -> Result<(), String> {
+    step("format", &["cargo", "fmt", "--all", "--check"])?;
+    step(
+        "lints",
+        &[
+            "cargo",
+            "clippy",
+            "--workspace",
+            "--all-targets",
+            "--locked",
+            "--quiet",
+            "--",
+            "--deny",
+            "warnings",
+        ],
+    )?;
+    step_with(
+        "documentation",
+        &["cargo", "doc", "--workspace", "--no-deps", "--locked", "--quiet"],
+        &[("RUSTDOCFLAGS", "--deny warnings")],
+    )?;
+    println!("== licences of dependencies");
+    licences::check()?;
+    advisories()?;
+    test()
+}
+
+/// Known vulnerabilities of dependencies. The database lies outside the package registry, so the tool is only asked
+/// where it is installed; its absence is said, not hidden.
+fn advisories() -> Result<(), String> {
+    let installed =
+        Command::new("cargo").args(["audit", "--version"]).output().is_ok_and(|out| out.status.success());
+    if installed {
+        return step("advisories of dependencies", &["cargo", "audit"]);
+    }
+    println!(
+        "== advisories of dependencies: not checked here. Install the tool with:  cargo install cargo-audit"
+    );
+    Ok(())
+}
+
+fn step(title: &str, command: &[&str]) -> Result<(), String> {
+    step_with(title, command, &[])
+}
+
+fn step_with(title: &str, command: &[&str], environment: &[(&str, &str)]) -> Result<(), String> {
+    println!("== {title}: {}", command.join(" "));
+    let start = Instant::now();
+    let status = Command::new(command[0])
+        .args(&command[1..])
+        .envs(environment.iter().copied())
+        .status()
+        .map_err(|error| format!("{title}: {} cannot be started: {error}", command[0]))?;
+    let seconds = start.elapsed().as_secs();
+    if status.success() {
+        println!("== {title}: good, {seconds} s");
+        Ok(())
+    } else {
+        Err(format!("{title}: FAILED after {seconds} s ({status}). Repeat with:  {}", command.join(" ")))
+    }
+}

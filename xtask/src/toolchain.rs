@@ -1,0 +1,60 @@
+//! What must be on the machine, named before the work begins, with the line that installs it.
+
+use std::process::{Command, Stdio};
+
+/// A program that a task needs.
+pub struct Tool {
+    /// Its name on the path.
+    pub program: &'static str,
+    /// Arguments that make it print its version and exit with 0.
+    pub probe: &'static [&'static str],
+    /// What it is for.
+    pub purpose: &'static str,
+    /// The line that installs it on Debian.
+    pub install: &'static str,
+}
+
+/// Java 17 or newer.
+pub const JAVA: Tool = Tool {
+    program: "java",
+    probe: &["-version"],
+    purpose: "runs the stock HBase clients of compat/",
+    install: "apt-get install openjdk-17-jdk-headless",
+};
+
+/// Maven.
+pub const MAVEN: Tool = Tool {
+    program: "mvn",
+    probe: &["-v"],
+    purpose: "fetches the stock HBase clients of compat/",
+    install: "apt-get install maven",
+};
+
+/// Python 3.
+pub const PYTHON: Tool = Tool {
+    program: "python3",
+    probe: &["--version"],
+    purpose: "drives the comparisons of compat/ and bench/compare",
+    install: "apt-get install python3",
+};
+
+/// Says which of `tools` are missing, all at once.
+pub fn require(tools: &[&Tool]) -> Result<(), String> {
+    let missing: Vec<String> = tools
+        .iter()
+        .filter(|tool| !runs(tool))
+        .map(|tool| {
+            format!("{} is missing ({}). Install it with:  {}", tool.program, tool.purpose, tool.install)
+        })
+        .collect();
+    if missing.is_empty() { Ok(()) } else { Err(missing.join("\n")) }
+}
+
+fn runs(tool: &Tool) -> bool {
+    Command::new(tool.program)
+        .args(tool.probe)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .is_ok_and(|status| status.success())
+}

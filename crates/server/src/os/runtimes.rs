@@ -1,0 +1,92 @@
+//! One single-threaded runtime per core for connections, one for services, and background threads of lower priority.
+//!
+//! An accepted connection stays on its runtime; nothing is stolen between them. Background runtimes compute (flush,
+//! compaction) and are niced, so that they get what the connections leave.
+#![allow(clippy::disallowed_methods, reason = "this is the spawner that all others take through Env")]
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::JoinHandle as ThreadHandle;
+use std::{io, thread};
+
+use base::env::{MakeTask, Spawner, TaskClass};
+use tokio::runtime::{Builder, Handle};
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+/// How much less the background threads want (the nice value).
+const BACKGROUND_NICE: i32 = 10;
+
+/// The runtimes of the process.
+pub struct Runtimes {
+    connections: Group,
+    service: Group,
+    background: Group,
+}
+
+/// Runtimes of one class, used in turn.
+struct Group {
+    handles: Vec<Handle>,
+    next: AtomicUsize,
+    // Dropped with the group, which ends the threads.
+    _stops: Vec<oneshot::Sender<()>>,
+    _threads: Vec<ThreadHandle<()>>,
+}
+
+impl Runtimes {
+    /// Starts the threads: `cores` for connections, one for services, `background` for long computations.
+    ///
+    /// # Errors
+    /// What the system says when it has no more threads or descriptors.
+    pub fn start(cores: usize, background: usize) -> io::Result<Runtimes> {
+        Ok(Runtimes {
+            connections: Group::start("connection", cores.max(1), 0)?,
+            service: Group::start("service", 1, 0)?,
+            background: Group::start("background", background.max(1), BACKGROUND_NICE)?,
+        })
+    }
+
+    fn group(&self, class: TaskClass) -> &Group {
+        match class {
+            TaskClass::Connection => &self.connections,
+            TaskClass::Service => &self.service,
+            TaskClass::Background => &self.background,
+        }
+    }
+}
+
+impl Spawner for Runtimes {
+    fn spawn_with(&self, class: TaskClass, make: MakeTask) -> JoinHandle<()> {
+        self.group(class).next().spawn(async move { make().await })
+    }
+}
+
+impl Group {
+    fn start(name: &str, count: usize, nice: i32) -> io::Result<Group> {
+        let mut group =
+            Group { handles: vec![], next: AtomicUsize::new(0), _stops: vec![], _threads: vec![] };
+        for index in 0..count {
+            let runtime = Builder::new_current_thread().enable_all().build()?;
+            let (stop, stopped) = oneshot::channel::<()>();
+            group.handles.push(runtime.handle().clone());
+            group._stops.push(stop);
+            group._threads.push(thread::Builder::new().name(format!("{name}-{index}")).spawn(move || {
+                lower_priority(nice);
+                // Ends when the sender is dropped.
+                let _ = runtime.block_on(stopped);
+            })?);
+        }
+        Ok(group)
+    }
+
+    fn next(&self) -> &Handle {
+        &self.handles[self.next.fetch_add(1, Ordering::Relaxed) % self.handles.len()]
+    }
+}
+
+/// Nices the calling thread. A system that refuses leaves it as it is.
+fn lower_priority(nice: i32) {
+    if nice != 0 {
+        // On Linux the "process" of setpriority is a thread; the calling one here.
+        let _ = rustix::process::setpriority_process(Some(rustix::thread::gettid()), nice);
+    }
+}

@@ -1,0 +1,47 @@
+//! Rust code from `proto/*.proto`, without protoc. Shared by the example that writes `src/generated.rs` and by the
+//! test that it is up to date.
+
+#![allow(clippy::disallowed_methods)] // A tool of the developer: it reads the source tree and nothing else.
+
+use std::path::{Path, PathBuf};
+
+/// The package of every file.
+const PACKAGE: &str = "hbase.pb";
+
+/// Where the generated code is checked in.
+pub fn target() -> PathBuf {
+    crate_dir().join("src/generated.rs")
+}
+
+/// The code that the .proto files make now.
+pub fn code() -> String {
+    let include = crate_dir().join("proto");
+    let mut compiler = protox::Compiler::new([&include]).expect("the proto directory");
+    compiler.include_source_info(false);
+    for file in proto_files(&include) {
+        compiler.open_file(&file).unwrap_or_else(|error| panic!("{file}: {error:?}"));
+    }
+    let mut config = prost_build::Config::new();
+    config.bytes(["."]).extern_path(".google.protobuf.Any", "crate::Any");
+    let module = prost_build::Module::from_protobuf_package_name(PACKAGE);
+    let requests = compiler
+        .file_descriptor_set()
+        .file
+        .into_iter()
+        .map(|file| (prost_build::Module::from_protobuf_package_name(file.package()), file))
+        .collect();
+    let mut modules = config.generate(requests).expect("the proto files make code");
+    modules.remove(&module).expect("the package")
+}
+
+fn proto_files(dir: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(dir).expect("the proto directory");
+    let mut names: Vec<String> =
+        entries.map(|entry| entry.expect("an entry").file_name().into_string().expect("an ASCII name")).collect();
+    names.sort();
+    names
+}
+
+fn crate_dir() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}

@@ -127,8 +127,9 @@ pub trait FileSystem: Send + std::marker::Sync + 'static {
     /// Makes the names in a directory durable (HDFS: nothing to do).
     fn sync_dir<'a>(&'a self, dir: &'a FilePath) -> BoxFuture<'a, Result<()>>;
 
-    /// Makes sure that no other process goes on writing the file (HDFS: recover the lease; local: nothing, the lock of
-    /// the root directory keeps others out). After it the length is final.
+    /// Makes sure that no other process goes on writing the file, and that what is in it now survives a power cut
+    /// (HDFS: recover the lease; local: fdatasync, the lock of the root directory keeps others out). After it the
+    /// length is final, and what was read once from a dead process's file is there after the next crash too.
     fn fence<'a>(&'a self, path: &'a FilePath) -> BoxFuture<'a, Result<()>>;
 }
 
@@ -163,6 +164,14 @@ pub trait FileWriter: Send + 'static {
     }
     /// Writes `bytes` behind what was appended before.
     fn append(&mut self, bytes: Bytes) -> BoxFuture<'_, Result<()>>;
+    /// Writes `bytes`, of which only the first `kept` count as appended. The rest is an end mark: it tells readers of
+    /// a file with reserved zeros where its content ends; the next append overwrites it, close cuts it.
+    ///
+    /// What overwrites an earlier end mark is written last, so that a process killed in between leaves the old mark
+    /// in its place, and behind it bytes that no reader reaches. Storage that reserves nothing leaves end marks out.
+    fn append_with_end(&mut self, bytes: Bytes, kept: usize) -> BoxFuture<'_, Result<()>> {
+        self.append(bytes.slice(..kept))
+    }
     /// Returns when all that was appended is as safe as `reach` says. Never retry a failed one.
     fn sync(&mut self, reach: Sync) -> BoxFuture<'_, Result<()>>;
     /// Writes zeros behind the end so that the next `bytes` appended bytes change no file length, which makes their

@@ -2,13 +2,18 @@
 //!
 //! * [`env`]: time, chance, tasks and network, handed in so that one seed can replay a run;
 //! * [`pool`]: bounded threads for calls that block (local disks, compression);
-//! * [`checksum`], [`compression`]: the two CRCs and the codecs of files and cell blocks;
-//! * [`config`]: options declared once: key, default, unit, effect;
-//! * [`metrics`]: counters and gauges that `/jmx` reads.
+//! * [`checksum`], [`compression`], [`varint`]: the two CRCs, the codecs of files and cell blocks, the integers of
+//!   variable length;
+//! * [`testing`]: an [`env::Env`] from a seed, for the tests of every crate.
 //!
 //! Knows nothing about: cells, files' formats, protobuf, tables.
 
+pub mod checksum;
+pub mod compression;
 pub mod env;
+pub mod pool;
+pub mod testing;
+pub mod varint;
 
 use std::future::Future;
 use std::pin::Pin;

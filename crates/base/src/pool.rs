@@ -1,0 +1,208 @@
+//! Bounded threads for calls that block: local disks, name look-ups, long computations off the runtimes.
+//!
+//! Threads are started when there is work and none is idle, up to the bound given, and then kept. Jobs begin in the
+//! order they came. Invariants:
+//!
+//! * a job that was handed in runs, even if nobody waits for its result any more (a write must not stop half way);
+//! * a job that panics takes neither its thread nor other jobs along; the panic goes on in the task that waits;
+//! * dropping the pool lets queued jobs finish, and does not wait for them.
+
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+
+use tokio::sync::oneshot;
+
+use crate::BoxFuture;
+
+type Job = Box<dyn FnOnce() + Send>;
+
+/// Threads that run blocking calls; see the module's documentation.
+pub struct Pool {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    name: String,
+    threads_max: usize,
+    state: Mutex<State>,
+    // Signalled for each queued job, and for all at the end.
+    work: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    queue: VecDeque<Job>,
+    threads: usize,
+    idle: usize,
+    closed: bool,
+}
+
+impl Pool {
+    /// A pool of at most `threads` threads, named `name-0`, `name-1`, …
+    ///
+    /// # Panics
+    /// If `threads` is 0.
+    pub fn new(name: &str, threads: usize) -> Pool {
+        assert!(threads > 0, "a pool needs a thread");
+        let shared = Shared {
+            name: name.to_owned(),
+            threads_max: threads,
+            state: Mutex::new(State::default()),
+            work: Condvar::new(),
+        };
+        Pool { shared: Arc::new(shared) }
+    }
+
+    /// Queues `job` at once and returns a future of its result. Dropping the future does not stop the job.
+    ///
+    /// # Panics
+    /// The future panics if the job did.
+    pub fn run<T: Send + 'static>(&self, job: impl FnOnce() -> T + Send + 'static) -> BoxFuture<'static, T> {
+        let (send, receive) = oneshot::channel();
+        self.execute(move || {
+            // The receiver may be gone; the result is then of no use to anybody.
+            let _ = send.send(catch_unwind(AssertUnwindSafe(job)));
+        });
+        Box::pin(async move {
+            match receive.await.expect("a queued job runs before its thread ends") {
+                Ok(value) => value,
+                Err(panic) => resume_unwind(panic),
+            }
+        })
+    }
+
+    /// Queues `job`, whose end nobody waits for. A panic in it is logged.
+    pub fn execute(&self, job: impl FnOnce() + Send + 'static) {
+        let mut state = self.shared.lock();
+        state.queue.push_back(Box::new(job));
+        // A thread that was woken counts as idle until it runs, but so does its job as queued.
+        if state.queue.len() > state.idle && state.threads < self.shared.threads_max {
+            self.start_thread(&mut state);
+        }
+        drop(state);
+        self.shared.work.notify_one();
+    }
+
+    /// Jobs that wait for a thread.
+    pub fn queued(&self) -> usize {
+        self.shared.lock().queue.len()
+    }
+
+    // The one place where product code makes threads of its own: they block, so no runtime can run them.
+    #[allow(clippy::disallowed_methods)]
+    fn start_thread(&self, state: &mut State) {
+        let shared = self.shared.clone();
+        let thread = std::thread::Builder::new().name(format!("{}-{}", self.shared.name, state.threads));
+        match thread.spawn(move || shared.work_until_closed()) {
+            Ok(_) => state.threads += 1,
+            // The threads that exist will do it.
+            Err(error) if state.threads > 0 => {
+                tracing::warn!(pool = self.shared.name, %error, "no further thread; jobs wait longer");
+            }
+            Err(error) => panic!("no thread for pool {}: {error}", self.shared.name),
+        }
+    }
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        self.shared.lock().closed = true;
+        self.shared.work.notify_all();
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
+        // Nothing panics while it holds the lock, and the state is sound between statements anyway.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn work_until_closed(&self) {
+        while let Some(job) = self.next_job() {
+            if catch_unwind(AssertUnwindSafe(job)).is_err() {
+                tracing::error!(pool = self.name, "a job panicked");
+            }
+        }
+    }
+
+    fn next_job(&self) -> Option<Job> {
+        let mut state = self.lock();
+        loop {
+            if let Some(job) = state.queue.pop_front() {
+                return Some(job);
+            }
+            if state.closed {
+                return None;
+            }
+            state.idle += 1;
+            state = self.work.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state.idle -= 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Barrier;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn results_come_back() {
+        let pool = Pool::new("test", 2);
+        let futures: Vec<_> = (0..100).map(|i| pool.run(move || i * 2)).collect();
+        for (i, future) in futures.into_iter().enumerate() {
+            assert_eq!(future.await, i * 2);
+        }
+    }
+
+    #[tokio::test]
+    async fn as_many_threads_as_asked_for_and_no_more() {
+        let pool = Pool::new("test", 3);
+        let (running, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        // The barrier holds each job until three run at once: fewer threads would hang here.
+        let three = Arc::new(Barrier::new(3));
+        let jobs: Vec<_> = (0..30)
+            .map(|_| {
+                let (running, most, three) = (running.clone(), most.clone(), three.clone());
+                pool.run(move || {
+                    most.fetch_max(running.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+                    three.wait();
+                    running.fetch_sub(1, Ordering::SeqCst);
+                })
+            })
+            .collect();
+        for job in jobs {
+            job.await;
+        }
+        assert_eq!(most.load(Ordering::SeqCst), 3);
+    }
+
+    #[tokio::test]
+    async fn a_panic_reaches_the_waiter_and_nobody_else() {
+        let pool = Pool::new("test", 1);
+        let panicking = pool.run(|| panic!("as planned"));
+        let other = pool.run(|| 7);
+        let mut panicking = panicking;
+        let outcome = std::future::poll_fn(|context| {
+            match catch_unwind(AssertUnwindSafe(|| panicking.as_mut().poll(context))) {
+                Ok(std::task::Poll::Pending) => std::task::Poll::Pending,
+                Ok(std::task::Poll::Ready(())) => std::task::Poll::Ready(false),
+                Err(_) => std::task::Poll::Ready(true),
+            }
+        });
+        assert!(outcome.await, "the waiter panics too");
+        assert_eq!(other.await, 7);
+    }
+
+    #[tokio::test]
+    async fn a_job_runs_though_nobody_waits_and_the_pool_is_gone() {
+        let pool = Pool::new("test", 1);
+        let (send, receive) = oneshot::channel();
+        drop(pool.run(move || send.send(1).unwrap()));
+        drop(pool);
+        assert_eq!(receive.await, Ok(1));
+    }
+}

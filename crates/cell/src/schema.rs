@@ -145,6 +145,26 @@ pub struct FamilyDescriptor {
     pub configuration: Configuration,
 }
 
+/// A namespace: its name and settings.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NamespaceDescriptor {
+    /// The name, checked.
+    pub name: String,
+    /// Settings, kept and given back.
+    pub configuration: Configuration,
+}
+
+impl NamespaceDescriptor {
+    /// A namespace without settings.
+    ///
+    /// # Errors
+    /// [`IllegalName`] in HBase's words.
+    pub fn new(name: &str) -> Result<NamespaceDescriptor, IllegalName> {
+        check_name_part(name, "Namespaces", |c| c == '_' || c.is_alphanumeric())?;
+        Ok(NamespaceDescriptor { name: name.to_string(), configuration: Configuration::new() })
+    }
+}
+
 /// How much of a deleted cell stays visible (`KEEP_DELETED_CELLS`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeepDeletedCells {

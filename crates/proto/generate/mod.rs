@@ -36,8 +36,9 @@ pub fn code() -> String {
 
 fn proto_files(dir: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(dir).expect("the proto directory");
-    let mut names: Vec<String> =
-        entries.map(|entry| entry.expect("an entry").file_name().into_string().expect("an ASCII name")).collect();
+    let mut names: Vec<String> = entries
+        .map(|entry| entry.expect("an entry").file_name().into_string().expect("an ASCII name"))
+        .collect();
     names.sort();
     names
 }

@@ -13,6 +13,7 @@
 #[allow(missing_docs, clippy::all)]
 mod generated;
 
+pub mod convert;
 pub mod magic;
 
 pub use generated::*;

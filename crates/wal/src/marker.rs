@@ -1,0 +1,267 @@
+//! Markers: edits that tell a region's life and carry no user data.
+//!
+//! A marker is one cell of family `METAFAMILY`, its qualifier says what happened, its value is a message. Its sequence
+//! id is taken like any edit's; it never goes to a memstore.
+//!
+//! Source: HBase `WALEdit`; values pinned by markers that HBase wrote.
+
+use bytes::Bytes;
+use cell::cell::CellType;
+use cell::region::ServerName;
+use cell::{Cell, KeyValue};
+use prost::Message;
+use proto::flush_descriptor::{FlushAction, StoreFlushDescriptor};
+use proto::region_event_descriptor::EventType;
+use proto::{CompactionDescriptor, FlushDescriptor, RegionEventDescriptor, StoreDescriptor};
+
+/// The family of all markers (`WALEdit.METAFAMILY`).
+pub const FAMILY: &[u8] = b"METAFAMILY";
+
+const COMPACTION: &[u8] = b"HBASE::COMPACTION";
+const FLUSH: &[u8] = b"HBASE::FLUSH";
+const REGION_OPEN: &[u8] = b"HBASE::REGION_EVENT::REGION_OPEN";
+const REGION_CLOSE: &[u8] = b"HBASE::REGION_EVENT::REGION_CLOSE";
+
+/// The region that markers speak of.
+#[derive(Clone, Debug)]
+pub struct MarkedRegion {
+    /// The table, `namespace:name` or `name`.
+    pub table: Bytes,
+    /// The encoded name.
+    pub encoded: Bytes,
+    /// The full name.
+    pub name: Bytes,
+    /// The first row, which is the row of the markers.
+    pub start_key: Bytes,
+}
+
+/// A step of a flush.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FlushStep {
+    /// The memstores are frozen; not durable in files yet.
+    Start,
+    /// The files are in place.
+    Commit,
+}
+
+/// A family and its files.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FamilyFiles {
+    /// The family, which is the name of its directory too.
+    pub family: Bytes,
+    /// Names of files.
+    pub files: Vec<String>,
+    /// Bytes of these files together.
+    pub bytes: u64,
+}
+
+/// A compaction: `outputs` take the place of `inputs`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Compaction {
+    /// The encoded name of the region.
+    pub region: Bytes,
+    /// The family.
+    pub family: Bytes,
+    /// Names of the files merged.
+    pub inputs: Vec<String>,
+    /// Names of the files made.
+    pub outputs: Vec<String>,
+}
+
+/// What is done on reading a cell of family [`FAMILY`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Marker {
+    /// Files took the place of others.
+    Compaction(Compaction),
+    /// Told for replicas and tools only; replay passes it over.
+    Other,
+}
+
+impl MarkedRegion {
+    /// The marker of a compaction.
+    pub fn compaction(&self, compaction: &Compaction, now_ms: u64) -> KeyValue {
+        let message = CompactionDescriptor {
+            table_name: self.table.clone(),
+            encoded_region_name: self.encoded.clone(),
+            family_name: compaction.family.clone(),
+            compaction_input: compaction.inputs.clone(),
+            compaction_output: compaction.outputs.clone(),
+            store_home_dir: directory_of(&compaction.family),
+            region_name: Some(self.name.clone()),
+        };
+        self.cell(COMPACTION, &message, now_ms)
+    }
+
+    /// The marker of a step of a flush; `files` are what it made (none at the start).
+    pub fn flush(&self, step: FlushStep, flush_seq_id: u64, files: &[FamilyFiles], now_ms: u64) -> KeyValue {
+        let action = match step {
+            FlushStep::Start => FlushAction::StartFlush,
+            FlushStep::Commit => FlushAction::CommitFlush,
+        };
+        let store_flushes = files.iter().map(|store| StoreFlushDescriptor {
+            family_name: store.family.clone(),
+            store_home_dir: directory_of(&store.family),
+            flush_output: store.files.clone(),
+        });
+        let message = FlushDescriptor {
+            action: action.into(),
+            table_name: self.table.clone(),
+            encoded_region_name: self.encoded.clone(),
+            flush_sequence_number: Some(flush_seq_id),
+            store_flushes: store_flushes.collect(),
+            region_name: Some(self.name.clone()),
+        };
+        self.cell(FLUSH, &message, now_ms)
+    }
+
+    /// The marker of a region that was opened with `seq_id` as its first free sequence id.
+    pub fn open(&self, seq_id: u64, files: &[FamilyFiles], server: Option<&ServerName>, now_ms: u64) -> KeyValue {
+        self.event(EventType::RegionOpen, REGION_OPEN, seq_id, files, server, now_ms)
+    }
+
+    /// The marker of a region that was closed with all its edits in files.
+    pub fn close(&self, seq_id: u64, files: &[FamilyFiles], server: Option<&ServerName>, now_ms: u64) -> KeyValue {
+        self.event(EventType::RegionClose, REGION_CLOSE, seq_id, files, server, now_ms)
+    }
+
+    fn event(
+        &self,
+        event: EventType,
+        qualifier: &[u8],
+        seq_id: u64,
+        files: &[FamilyFiles],
+        server: Option<&ServerName>,
+        now_ms: u64,
+    ) -> KeyValue {
+        let stores = files.iter().map(|store| StoreDescriptor {
+            family_name: store.family.clone(),
+            store_home_dir: directory_of(&store.family),
+            store_file: store.files.clone(),
+            store_file_size_bytes: (!store.files.is_empty()).then_some(store.bytes),
+        });
+        let message = RegionEventDescriptor {
+            event_type: event.into(),
+            table_name: self.table.clone(),
+            encoded_region_name: self.encoded.clone(),
+            log_sequence_number: Some(seq_id),
+            stores: stores.collect(),
+            server: server.map(|server| proto::ServerName {
+                host_name: server.host.clone(),
+                port: Some(u32::from(server.port)),
+                start_code: Some(server.start_code),
+            }),
+            region_name: Some(self.name.clone()),
+        };
+        self.cell(qualifier, &message, now_ms)
+    }
+
+    fn cell(&self, qualifier: &[u8], message: &impl Message, now_ms: u64) -> KeyValue {
+        // A row is never empty; HBase takes a zero byte for the first region.
+        let row: &[u8] = if self.start_key.is_empty() { &[0] } else { &self.start_key };
+        KeyValue::new(row, FAMILY, qualifier, now_ms as i64, CellType::Put, &message.encode_to_vec())
+    }
+}
+
+/// What a cell of family [`FAMILY`] says.
+///
+/// # Errors
+/// The decoder's, if the value of a compaction marker is not one.
+pub fn parse(cell: &Cell<'_>) -> Result<Marker, prost::DecodeError> {
+    if cell.qualifier() != COMPACTION {
+        return Ok(Marker::Other);
+    }
+    let message = CompactionDescriptor::decode(cell.value)?;
+    Ok(Marker::Compaction(Compaction {
+        region: message.encoded_region_name,
+        family: message.family_name,
+        inputs: message.compaction_input,
+        outputs: message.compaction_output,
+    }))
+}
+
+/// The directory of a store is named as its family.
+fn directory_of(family: &[u8]) -> String {
+    String::from_utf8_lossy(family).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW_MS: u64 = 1_700_000_000_500;
+
+    fn region() -> MarkedRegion {
+        MarkedRegion {
+            table: "t1".into(),
+            encoded: "1701a7ecba2642ef944c55a801acd7cf".into(),
+            name: "t1,a,1700000000000.1701a7ecba2642ef944c55a801acd7cf.".into(),
+            start_key: "a".into(),
+        }
+    }
+
+    fn family(files: &[&str]) -> FamilyFiles {
+        FamilyFiles { family: "cf".into(), files: files.iter().map(|file| file.to_string()).collect(), bytes: 0 }
+    }
+
+    /// `expected` are values of markers in a log that HBase wrote.
+    fn check(marker: KeyValue, qualifier: &str, expected: &str) {
+        let cell = marker.view(1);
+        let hex: String = cell.value.iter().map(|byte| format!("{byte:02x}")).collect();
+        assert_eq!((cell.row(), cell.family(), cell.timestamp()), (&b"a"[..], FAMILY, NOW_MS as i64));
+        assert_eq!(cell.qualifier(), qualifier.as_bytes());
+        assert_eq!(hex, expected, "{qualifier}");
+    }
+
+    #[test]
+    fn markers_are_those_of_hbase() {
+        let server = ServerName::parse("h.example.com,16020,1700000000000").unwrap();
+        check(
+            region().open(2, &[family(&[])], Some(&server), NOW_MS),
+            "HBASE::REGION_EVENT::REGION_OPEN",
+            "0800120274311a20313730316137656362613236343265663934346335356138303161636437636620022a080a02636612026366\
+             32190a0d682e6578616d706c652e636f6d10947d1880d095ffbc313a3474312c612c313730303030303030303030302e31373031\
+             613765636261323634326566393434633535613830316163643763662e",
+        );
+        check(
+            region().flush(FlushStep::Start, 6, &[family(&[])], NOW_MS),
+            "HBASE::FLUSH",
+            "0800120274311a20313730316137656362613236343265663934346335356138303161636437636620062a080a02636612026366\
+             323474312c612c313730303030303030303030302e31373031613765636261323634326566393434633535613830316163643763\
+             662e",
+        );
+        check(
+            region().flush(FlushStep::Commit, 6, &[family(&["0123456789abcdef0123456789abcdef"])], NOW_MS),
+            "HBASE::FLUSH",
+            "0801120274311a20313730316137656362613236343265663934346335356138303161636437636620062a2a0a02636612026366\
+             1a203031323334353637383961626364656630313233343536373839616263646566323474312c612c3137303030303030303030\
+             30302e31373031613765636261323634326566393434633535613830316163643763662e",
+        );
+    }
+
+    #[test]
+    fn a_compaction_marker_is_hbases_and_is_read_back() {
+        let compaction = Compaction {
+            region: region().encoded,
+            family: "cf".into(),
+            inputs: vec!["in1".into(), "in2".into()],
+            outputs: vec!["out1".into()],
+        };
+        let marker = region().compaction(&compaction, NOW_MS);
+        assert_eq!(parse(&marker.view(1)).unwrap(), Marker::Compaction(compaction));
+        check(
+            marker,
+            "HBASE::COMPACTION",
+            "0a027431122031373031613765636261323634326566393434633535613830316163643763661a0263662203696e312203696e32\
+             2a046f757431320263663a3474312c612c313730303030303030303030302e313730316137656362613236343265663934346335\
+             35613830316163643763662e",
+        );
+        let broken = KeyValue::new(b"a", FAMILY, COMPACTION, 1, CellType::Put, &[0x0a, 0x7f]);
+        assert!(parse(&broken.view(1)).is_err());
+    }
+
+    #[test]
+    fn markers_of_the_first_region_have_a_row() {
+        let first = MarkedRegion { start_key: Bytes::new(), ..region() };
+        assert_eq!(first.close(9, &[], None, NOW_MS).view(1).row(), [0]);
+    }
+}

@@ -19,7 +19,18 @@ const _: () = assert!(KEY_INFRASTRUCTURE_LEN == 12);
 ///
 /// # Errors
 /// [`Malformed`] naming the first thing that is wrong.
+#[inline]
 pub fn check(key: &[u8]) -> Result<(), Malformed> {
+    check_parts(key)?;
+    CellType::stored(type_code(key)).map(|_| ()).ok_or(Malformed("unknown cell type"))
+}
+
+/// Checks that `key` can be taken apart; its type may be any, as in the keys of seeks and of block indexes.
+///
+/// # Errors
+/// [`Malformed`] naming the first thing that is wrong.
+#[inline]
+pub fn check_parts(key: &[u8]) -> Result<(), Malformed> {
     if key.len() < KEY_INFRASTRUCTURE_LEN {
         return Err(Malformed("key shorter than its fixed parts"));
     }
@@ -31,7 +42,7 @@ pub fn check(key: &[u8]) -> Result<(), Malformed> {
     if family_len > crate::cell::FAMILY_LEN_MAX || KEY_INFRASTRUCTURE_LEN + row_len + family_len > key.len() {
         return Err(Malformed("family longer than the key"));
     }
-    CellType::stored(type_code(key)).map(|_| ()).ok_or(Malformed("unknown cell type"))
+    Ok(())
 }
 
 /// The row.

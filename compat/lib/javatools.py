@@ -1,0 +1,156 @@
+"""What every script here needs of Java: the JVM, Maven class paths, and Hadoop-style configuration.
+
+Class paths are filled once by Maven below compat/target and reused until the pom changes. Everything a
+run writes lies below compat/target too.
+"""
+import glob
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from xml.sax.saxutils import escape
+
+COMPAT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+TARGET = os.path.join(COMPAT, "target")
+
+# hbase-client versions by the Maven profile of compat/java that builds against them.
+CLIENT_PROFILES = {"2.5.10": "client-2.5", "2.6.4": "client-2.6", "3.0.0-beta-1": "client-3.0"}
+
+# What HBase's own start script passes to a Java 17 server.
+SERVER_OPENS = [
+    "--add-modules", "jdk.unsupported",
+    *(word for package in ("java.io", "java.nio", "sun.nio.ch", "java.lang", "jdk.internal.ref",
+                           "java.lang.reflect", "java.util", "java.util.concurrent", "jdk.internal.util.random")
+      for word in ("--add-opens", f"java.base/{package}=ALL-UNNAMED")),
+    "--add-exports", "java.base/jdk.internal.misc=ALL-UNNAMED",
+    "--add-exports", "java.security.jgss/sun.security.krb5=ALL-UNNAMED",
+    "-Dorg.apache.hbase.thirdparty.io.netty.tryReflectionSetAccessible=true",
+]
+
+
+def die(message):
+    """Ends the script with one line and exit code 2: the run could not be made, which is no verdict."""
+    print(f"{os.path.basename(sys.argv[0])}: {message}", file=sys.stderr)
+    sys.exit(2)
+
+
+def java():
+    """The path of a Java of at least version 17."""
+    home = os.environ.get("JAVA_HOME")
+    path = os.path.join(home, "bin", "java") if home else shutil.which("java")
+    if not path or not os.path.exists(path):
+        die("no java found; install a JDK 17 (Debian: apt-get install openjdk-17-jdk-headless) or set JAVA_HOME")
+    text = subprocess.run([path, "-version"], capture_output=True, text=True).stderr
+    version = re.search(r'version "(\d+)', text)
+    if not version or int(version.group(1)) < 17:
+        die(f"{path} is too old: Java 17 or later is needed")
+    return path
+
+
+def maven(directory, output, *arguments):
+    """Runs `mvn package` in `directory`, unless `output` is newer than the pom and all sources."""
+    stamp = os.path.join(output, "built")
+    inputs = [os.path.join(directory, "pom.xml"), *glob.glob(os.path.join(directory, "src/**/*.java"), recursive=True)]
+    if os.path.exists(stamp) and os.path.getmtime(stamp) > max(map(os.path.getmtime, inputs)):
+        return
+    if not shutil.which("mvn"):
+        die("no mvn found; install Maven 3.6 or later (Debian: apt-get install maven)")
+    print(f"building {os.path.relpath(directory)} {' '.join(arguments)}", file=sys.stderr)
+    # Classes of a former build may belong to sources that are gone.
+    shutil.rmtree(os.path.join(output, "classes"), ignore_errors=True)
+    done = subprocess.run(["mvn", "-q", "-B", "package", *arguments], cwd=directory, stdout=sys.stderr)
+    if done.returncode:
+        die(f"mvn package failed in {directory}")
+    with open(stamp, "w"):
+        pass
+
+
+def hbase_class_path(tests=True):
+    """HBase's server jars; with `tests` also those that hold PerformanceEvaluation, and our tool runner."""
+    output = os.path.join(TARGET, "hbase")
+    maven(os.path.join(COMPAT, "hbase"), output)
+    if tests:
+        return f"{output}/classes:{output}/lib/*"
+    jars = sorted(glob.glob(os.path.join(output, "lib", "*.jar")))
+    return ":".join(jar for jar in jars if not jar.endswith("-tests.jar"))
+
+
+def client_class_path(version):
+    """The compat program compiled against hbase-client `version`, and that client."""
+    output = os.path.join(TARGET, "java", version)
+    maven(os.path.join(COMPAT, "java"), output, f"-P{CLIENT_PROFILES[version]}")
+    return f"{output}/classes:{output}/lib/*"
+
+
+def write_site(path, settings):
+    """Writes a Hadoop configuration file."""
+    with open(path, "w") as out:
+        out.write('<?xml version="1.0"?>\n<configuration>\n')
+        for name, value in settings.items():
+            out.write(f"<property><name>{escape(name)}</name><value>{escape(str(value))}</value></property>\n")
+        out.write("</configuration>\n")
+
+
+def write_logging(directory, level):
+    """Configures log4j2 to write everything of `level` and above to standard error."""
+    with open(os.path.join(directory, "log4j2.properties"), "w") as out:
+        out.write(
+            "status = warn\n"
+            "appender.console.type = Console\n"
+            "appender.console.name = console\n"
+            "appender.console.target = SYSTEM_ERR\n"
+            "appender.console.layout.type = PatternLayout\n"
+            "appender.console.layout.pattern = %d{ISO8601} %-5p [%t] %c{2}: %.1000m%n%ex{20}\n"
+            f"rootLogger = {level.upper()},console\n"
+            "logger.native.name = org.apache.hadoop.util.NativeCodeLoader\n"
+            "logger.native.level = error\n")
+
+
+def conf_directory(settings, level="warn", directory=None):
+    """A configuration directory with hbase-site.xml, core-site.xml and logging; a fresh one if none is given."""
+    if directory is None:
+        os.makedirs(TARGET, exist_ok=True)
+        directory = tempfile.mkdtemp(prefix="conf.", dir=TARGET)
+    os.makedirs(directory, exist_ok=True)
+    write_site(os.path.join(directory, "hbase-site.xml"), settings)
+    write_site(os.path.join(directory, "core-site.xml"), {"hadoop.tmp.dir": os.path.join(directory, "tmp")})
+    write_logging(directory, level)
+    return directory
+
+
+class Endpoint:
+    """Where a server's three doors are: ZooKeeper protocol, master RPC, region server RPC."""
+
+    def __init__(self, host="127.0.0.1", port_offset=0):
+        self.host = host
+        self.zookeeper = 2181 + port_offset
+        self.master = 16000 + port_offset
+        self.region_server = 16020 + port_offset
+
+    def ports(self):
+        return [self.zookeeper, self.master, self.region_server]
+
+    def settings(self, registry):
+        """The client settings that lead there by one of the registries `zk`, `rpc`, `master`."""
+        package = "org.apache.hadoop.hbase.client."
+        if registry == "zk":
+            return {"hbase.zookeeper.quorum": self.host, "hbase.zookeeper.property.clientPort": self.zookeeper}
+        if registry == "rpc":
+            return {"hbase.client.registry.impl": package + "RpcConnectionRegistry",
+                    "hbase.client.bootstrap.servers": f"{self.host}:{self.region_server}"}
+        if registry == "master":
+            return {"hbase.client.registry.impl": package + "MasterRegistry",
+                    "hbase.masters": f"{self.host}:{self.master}"}
+        raise ValueError(registry)
+
+    def add_options(parser):
+        """Adds the options that name an endpoint to an argparse parser."""
+        parser.add_argument("--host", default="127.0.0.1", help="where the server listens")
+        parser.add_argument("--port-offset", type=int, default=0, metavar="N",
+                            help="added to the ports 2181, 16000 and 16020, as by grampus --port-offset")
+
+    def of(arguments):
+        """The endpoint that parsed arguments name."""
+        return Endpoint(arguments.host, arguments.port_offset)

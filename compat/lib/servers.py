@@ -1,0 +1,174 @@
+"""Starts and stops the two servers that are compared: Grampus, and real HBase in standalone mode.
+
+A server is one process in a session of its own, on loopback, with data, log and pid below its directory.
+A start refuses ports that are taken; a stop ends only the pid that the start wrote, and only while that
+process still carries the directory on its command line.
+"""
+import os
+import re
+import signal
+import socket
+import subprocess
+import time
+
+from javatools import SERVER_OPENS, Endpoint, conf_directory, die, hbase_class_path, java
+
+
+class Server:
+    """A running server process: its pid, where it listens, where its log is."""
+
+    def __init__(self, name, directory, endpoint, process=None, pid=None):
+        self.name = name
+        self.directory = directory
+        self.endpoint = endpoint
+        self.process = process
+        self.pid = pid or process.pid
+        self.log = os.path.join(directory, "log")
+
+    def cpu_seconds(self):
+        """User and system time that all threads of the process have used."""
+        with open(f"/proc/{self.pid}/stat") as stat:
+            fields = stat.read().rsplit(")", 1)[1].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def resident_mib(self):
+        """Resident memory."""
+        with open(f"/proc/{self.pid}/status") as status:
+            return int(re.search(r"VmRSS:\s+(\d+)", status.read()).group(1)) // 1024
+
+    def running(self):
+        if self.process is not None:
+            return self.process.poll() is None
+        return os.path.exists(f"/proc/{self.pid}")
+
+    def _is_ours(self):
+        try:
+            with open(f"/proc/{self.pid}/cmdline", "rb") as line:
+                return self.directory.encode() in line.read()
+        except FileNotFoundError:
+            return False
+
+    def stop(self, patience_s=60):
+        """Asks the process to end, insists after a while, and returns its exit code if it is known."""
+        if self.running() and self._is_ours():
+            os.kill(self.pid, signal.SIGTERM)
+            end = time.monotonic() + patience_s
+            while self.running() and time.monotonic() < end:
+                time.sleep(0.1)
+            if self.running():
+                os.kill(self.pid, signal.SIGKILL)
+        code = self.process.wait() if self.process is not None else None
+        pid_file = os.path.join(self.directory, "pid")
+        if os.path.exists(pid_file):
+            os.remove(pid_file)
+        return code
+
+
+def hbase(directory, port_offset=0, heap="1g", patience_s=300, settings=None):
+    """Starts HBase standalone (master, region server and ZooKeeper in one JVM) and waits until it serves."""
+    directory = _prepared(directory)
+    endpoint = Endpoint(port_offset=port_offset)
+    _refuse_taken(endpoint.ports())
+    conf = conf_directory({**_hbase_settings(directory, endpoint), **(settings or {})}, "info",
+                          os.path.join(directory, "conf"))
+    command = [java(), *SERVER_OPENS, "-XX:+UseG1GC", f"-Xms{heap}", f"-Xmx{heap}", "-XX:-UsePerfData",
+               "-Djava.net.preferIPv4Stack=true", "-cp", f"{conf}:{hbase_class_path(tests=False)}",
+               "org.apache.hadoop.hbase.master.HMaster", "start"]
+    server = _spawn("HBase", directory, endpoint, command)
+    _wait(server, patience_s, lambda: _log_has(server, b"Master has completed initialization"))
+    return server
+
+
+def _hbase_settings(directory, endpoint):
+    return {
+        "hbase.rootdir": f"file://{directory}/root",
+        "hbase.tmp.dir": f"{directory}/tmp",
+        "hbase.cluster.distributed": "false",
+        # The local file system has no hflush; HBase's own quick start says so too.
+        "hbase.unsafe.stream.capability.enforce": "false",
+        "hbase.zookeeper.quorum": endpoint.host,
+        "hbase.zookeeper.property.clientPort": endpoint.zookeeper,
+        "hbase.zookeeper.property.dataDir": f"{directory}/zk",
+        "hbase.localcluster.assign.random.ports": "false",
+        "hbase.master.port": endpoint.master,
+        "hbase.master.hostname": "localhost",
+        "hbase.master.ipc.address": endpoint.host,
+        "hbase.master.info.port": -1,
+        "hbase.regionserver.port": endpoint.region_server,
+        "hbase.regionserver.hostname": "localhost",
+        "hbase.regionserver.ipc.address": endpoint.host,
+        "hbase.regionserver.info.port": -1,
+    }
+
+
+def grampus(binary, directory, port_offset=0, patience_s=30, settings=None):
+    """Starts the Grampus binary with its data below `directory` and waits until its ports answer."""
+    directory = _prepared(directory)
+    endpoint = Endpoint(port_offset=port_offset)
+    _refuse_taken(endpoint.ports())
+    if not os.access(binary, os.X_OK):
+        die(f"{binary} is no executable; build it with: cargo build --release")
+    command = [os.path.abspath(binary), "--data", os.path.join(directory, "data"), "--port-offset", str(port_offset)]
+    for name, value in (settings or {}).items():
+        command += ["--set", f"{name}={value}"]
+    server = _spawn("Grampus", directory, endpoint, command)
+    _wait(server, patience_s, lambda: all(_answers(port) for port in endpoint.ports()))
+    return server
+
+
+def attach(directory, port_offset=0):
+    """The server that an earlier start left running in `directory`, or None."""
+    directory = os.path.abspath(directory)
+    try:
+        with open(os.path.join(directory, "pid")) as pid_file:
+            server = Server("server", directory, Endpoint(port_offset=port_offset), pid=int(pid_file.read()))
+    except FileNotFoundError:
+        return None
+    return server if server.running() and server._is_ours() else None
+
+
+def _prepared(directory):
+    directory = os.path.abspath(directory)
+    os.makedirs(directory, exist_ok=True)
+    if attach(directory):
+        die(f"a server already runs in {directory}")
+    return directory
+
+
+def _spawn(name, directory, endpoint, command):
+    with open(os.path.join(directory, "log"), "wb") as log:
+        # A working directory of its own, so that files a server writes beside itself stay there.
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
+                                   cwd=directory, start_new_session=True)
+    with open(os.path.join(directory, "pid"), "w") as pid_file:
+        pid_file.write(str(process.pid))
+    return Server(name, directory, endpoint, process)
+
+
+def _wait(server, patience_s, ready):
+    end = time.monotonic() + patience_s
+    while not ready():
+        if not server.running() or time.monotonic() > end:
+            why = "ended" if not server.running() else f"was not ready after {patience_s} s"
+            server.stop()
+            with open(server.log, errors="replace") as log:
+                tail = "".join(log.readlines()[-15:])
+            die(f"{server.name} {why}; the end of {server.log}:\n{tail}")
+        time.sleep(0.1)
+
+
+def _log_has(server, phrase):
+    with open(server.log, "rb") as log:
+        return phrase in log.read()
+
+
+def _answers(port):
+    with socket.socket() as probe:
+        probe.settimeout(1)
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def _refuse_taken(ports):
+    taken = [port for port in ports if _answers(port)]
+    if taken:
+        die(f"port {taken[0]} is taken by another server; choose another --port-offset")

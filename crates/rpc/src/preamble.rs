@@ -1,0 +1,176 @@
+//! The first bytes of a connection, and the answers to those that are not the ordinary ones.
+//!
+//! ```text
+//! "HBas" | version 1 (0) | auth code 1 (0x50 SIMPLE, 0x51 KERBEROS, 0x52 DIGEST)        no answer if SIMPLE
+//! "Regist"                 answer: a frame with the cluster id, then close
+//! "Securi"                 answer: an exception where security is off; then an ordinary preamble may follow
+//! ```
+//!
+//! Anything else is answered by an exception under call id -1. Its words matter: clients of 2.6 and later recognise
+//! an older server by `Expected HEADER=HBas`.
+
+use std::net::SocketAddr;
+
+use bytes::{BufMut, Bytes, BytesMut};
+
+use crate::fields::{put_bytes, put_varint};
+use crate::frame::{self, ExceptionResponse};
+
+/// Bytes of a preamble.
+pub const PREAMBLE_LEN: usize = 6;
+/// The first four bytes of an ordinary preamble.
+pub const MAGIC: &[u8; 4] = b"HBas";
+/// The only version there is.
+pub const VERSION: u8 = 0;
+/// Auth code of the client's word being taken for who it is.
+pub const AUTH_SIMPLE: u8 = 0x50;
+/// Auth code of Kerberos.
+pub const AUTH_KERBEROS: u8 = 0x51;
+/// Auth code of tokens.
+pub const AUTH_DIGEST: u8 = 0x52;
+/// Call id of answers that belong to no call (-1).
+pub const CONNECTION_CALL_ID: u32 = u32::MAX;
+
+/// Status SUCCESS and the code that tells a SASL client to go on without it (-88).
+pub const SWITCH_TO_SIMPLE: [u8; 8] = [0, 0, 0, 0, 0xff, 0xff, 0xff, 0xa8];
+
+/// What a preamble asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Preamble {
+    /// A connection without authentication; the header follows.
+    Simple,
+    /// A connection with SASL.
+    Sasl,
+    /// The cluster id, then nothing more.
+    Registry,
+    /// The server's principal; another preamble may follow.
+    Security,
+    /// Not HBase's protocol.
+    BadMagic([u8; 4]),
+    /// A version that does not exist.
+    BadVersion {
+        /// The version asked for.
+        version: u8,
+        /// The auth code behind it.
+        auth: u8,
+    },
+    /// An authentication that does not exist.
+    BadAuth {
+        /// The auth code.
+        auth: u8,
+    },
+}
+
+/// What six bytes ask for; `None` if there are fewer.
+pub fn parse(bytes: &[u8]) -> Option<Preamble> {
+    let [m0, m1, m2, m3, version, auth] = *bytes.first_chunk::<PREAMBLE_LEN>()?;
+    Some(match (&[m0, m1, m2, m3], version, auth) {
+        (b"Regi", b's', b't') => Preamble::Registry,
+        (b"Secu", b'r', b'i') => Preamble::Security,
+        (MAGIC, VERSION, AUTH_SIMPLE) => Preamble::Simple,
+        (MAGIC, VERSION, AUTH_KERBEROS | AUTH_DIGEST) => Preamble::Sasl,
+        (MAGIC, VERSION, _) => Preamble::BadAuth { auth },
+        (MAGIC, _, _) => Preamble::BadVersion { version, auth },
+        (magic, _, _) => Preamble::BadMagic(*magic),
+    })
+}
+
+/// The preamble of a connection without authentication.
+pub fn simple() -> [u8; PREAMBLE_LEN] {
+    let [m0, m1, m2, m3] = *MAGIC;
+    [m0, m1, m2, m3, VERSION, AUTH_SIMPLE]
+}
+
+/// The frame that answers a bad preamble; `None` for the good ones.
+pub fn refusal(preamble: Preamble, peer: SocketAddr) -> Option<Bytes> {
+    let (class, text) = match preamble {
+        Preamble::Simple | Preamble::Sasl | Preamble::Registry => return None,
+        Preamble::Security => {
+            let class = "org.apache.hadoop.hbase.ipc.SecurityNotEnabledException";
+            return Some(exception_frame(class, "security is not enabled", false));
+        }
+        Preamble::BadMagic(magic) => (
+            "org.apache.hadoop.hbase.ipc.FatalConnectionException",
+            format!("Expected HEADER=HBas but received HEADER={} from {peer}", to_string_binary(&magic)),
+        ),
+        Preamble::BadVersion { version, auth } => {
+            ("org.apache.hadoop.hbase.ipc.WrongVersionException", unsupported(version, auth, peer))
+        }
+        Preamble::BadAuth { auth } => {
+            ("org.apache.hadoop.hbase.ipc.BadAuthException", unsupported(VERSION, auth, peer))
+        }
+    };
+    Some(exception_frame(class, &text, true))
+}
+
+/// The frame that answers [`Preamble::Registry`].
+pub fn registry_answer(cluster_id: Option<&str>) -> Bytes {
+    let mut message = BytesMut::new();
+    if let Some(cluster_id) = cluster_id {
+        put_bytes(&mut message, 1, cluster_id.as_bytes());
+    }
+    frame::encode_response(CONNECTION_CALL_ID, &message)
+}
+
+fn exception_frame(class: &str, stack_trace: &str, do_not_retry: bool) -> Bytes {
+    let exception = ExceptionResponse { class, stack_trace, do_not_retry, ..ExceptionResponse::default() };
+    frame::encode_exception(CONNECTION_CALL_ID, &exception)
+}
+
+/// HBase's words for a version or an authentication that it does not know.
+fn unsupported(version: u8, auth: u8, peer: SocketAddr) -> String {
+    let known = matches!(auth, AUTH_SIMPLE | AUTH_KERBEROS | AUTH_DIGEST);
+    format!(
+        "serverVersion={VERSION}, clientVersion={version}, authMethod={auth}, authSupported={known} from {peer}"
+    )
+}
+
+/// Bytes as HBase prints them (`Bytes.toStringBinary`).
+fn to_string_binary(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len());
+    for byte in bytes {
+        match byte {
+            b'\\' => text.push_str("\\x5C"),
+            b' '..=b'~' => text.push(*byte as char),
+            _ => text.push_str(&format!("\\x{byte:02X}")),
+        }
+    }
+    text
+}
+
+/// Appends a preamble without authentication and the header behind it, as a client sends them.
+pub fn put_opening(out: &mut BytesMut, header: &[u8]) {
+    out.put_slice(&simple());
+    out.put_u32(header.len() as u32);
+    out.put_slice(header);
+}
+
+/// Appends `message` behind its length as a varint.
+pub(crate) fn put_delimited(out: &mut BytesMut, message: &[u8]) {
+    put_varint(out, message.len() as u64);
+    out.put_slice(message);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_of_preamble_is_told_apart() {
+        assert_eq!(parse(b"HBas\0P"), Some(Preamble::Simple));
+        assert_eq!(parse(b"HBas\0Q"), Some(Preamble::Sasl));
+        assert_eq!(parse(b"HBas\0R"), Some(Preamble::Sasl));
+        assert_eq!(parse(b"Regist"), Some(Preamble::Registry));
+        assert_eq!(parse(b"Securi"), Some(Preamble::Security));
+        assert_eq!(parse(b"Regisx"), Some(Preamble::BadMagic(*b"Regi")));
+        assert_eq!(parse(b"HBas\x01P"), Some(Preamble::BadVersion { version: 1, auth: 0x50 }));
+        assert_eq!(parse(b"HBas\0T"), Some(Preamble::BadAuth { auth: 0x54 }));
+        assert_eq!(parse(b"GET / HTTP"), Some(Preamble::BadMagic(*b"GET ")));
+        assert_eq!(parse(b"HBas\0"), None);
+    }
+
+    #[test]
+    fn binary_text_is_escaped_as_hbase_does() {
+        assert_eq!(to_string_binary(b"a\\\x00\xff~"), "a\\x5C\\x00\\xFF~");
+    }
+}

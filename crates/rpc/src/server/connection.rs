@@ -1,0 +1,374 @@
+//! One connection: reads requests, runs their calls, writes their answers, all on one thread.
+//!
+//! Each turn reads once, begins every request that is complete, polls the calls that were woken, and writes all the
+//! answers there are at once. A call that is ready when first polled never becomes a task. Invariants:
+//!
+//! * no request is begun while more than the soft bound of answers is unread, and no call polled beyond the hard one;
+//! * a call that has begun runs to its end, its client there or not, for no write is left half done by a lost socket;
+//! * the thread is given back after [`TURNS_PER_POLL`] turns, however much more there is to read.
+
+use std::any::Any;
+use std::future::poll_fn;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use base::BoxFuture;
+use base::env::{Env, Stream};
+use futures_util::stream::{FuturesUnordered, StreamExt};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::sync::watch;
+use tracing::{debug, error};
+
+use super::inbox::{Inbox, Next};
+use super::outbox::Outbox;
+use super::{Server, ServerOptions};
+use crate::call::{Call, ConnectionInfo, Failure, Method, Reply, Service};
+use crate::frame::{BadRequest, Request, RequestHeader};
+
+/// Turns before other connections of the thread have theirs.
+const TURNS_PER_POLL: usize = 8;
+/// The shortest time a client can give a call (HBase: `MIN_CALL_TIMEOUT`).
+const MIN_TIMEOUT: Duration = Duration::from_millis(20);
+/// What a client may still send before the connection is closed on it, and how long it may take; longer if it was
+/// refused in the middle of its bytes.
+const LINGER_BYTES_MAX: u64 = 16 << 20;
+const LINGER_LIMIT: Duration = Duration::from_millis(200);
+const LINGER_LIMIT_REFUSED: Duration = Duration::from_secs(2);
+
+/// Serves `stream` until it closes or the server stops.
+pub(super) async fn serve(
+    server: &Arc<Server>,
+    stream: Box<dyn Stream>,
+    service: Arc<dyn Service>,
+    info: Arc<ConnectionInfo>,
+    mut stop: watch::Receiver<bool>,
+) {
+    let stopped = Box::pin(async move {
+        // An error means that the server is gone, which is a stop too.
+        let _ = stop.wait_for(|stop| *stop).await;
+    });
+    let mut connection = Connection {
+        env: &server.env,
+        options: &server.options,
+        stream,
+        service,
+        inbox: Inbox::new(server.options.max_request_bytes, &server.budget),
+        outbox: Outbox::default(),
+        running: FuturesUnordered::new(),
+        phase: Phase::Open,
+        read_at: Duration::ZERO,
+        moved_at: server.env.clock.monotonic(),
+        alarm: None,
+        linger: LINGER_LIMIT,
+        stopped,
+        info,
+    };
+    let end = poll_fn(|cx| connection.poll(cx)).await;
+    debug!(peer = %connection.info.peer, service = connection.info.service, ?end, "connection closed");
+    connection.close(end).await;
+}
+
+/// How far a connection is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    /// Requests are read.
+    Open,
+    /// No more are read; what has begun is finished and answered.
+    Closing,
+}
+
+/// Why a connection ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    /// All is answered.
+    Finished,
+    /// The socket failed.
+    Lost,
+    /// The client sent half a frame, or did not read, for too long.
+    Stalled,
+}
+
+struct Connection<'a> {
+    env: &'a Env,
+    options: &'a ServerOptions,
+    stream: Box<dyn Stream>,
+    service: Arc<dyn Service>,
+    info: Arc<ConnectionInfo>,
+    inbox: Inbox,
+    outbox: Outbox,
+    running: FuturesUnordered<Running>,
+    phase: Phase,
+    // When the bytes in `inbox` were read.
+    read_at: Duration,
+    // When the socket last took or gave anything.
+    moved_at: Duration,
+    // Wakes this task when the client may have stalled; armed only while it could have.
+    alarm: Option<BoxFuture<'static, ()>>,
+    // How long to wait at the close for the client's.
+    linger: Duration,
+    stopped: BoxFuture<'static, ()>,
+}
+
+impl Connection<'_> {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<End> {
+        for _ in 0..TURNS_PER_POLL {
+            match self.turn(cx) {
+                Ok(true) => {}
+                Ok(false) => return self.poll_idle(cx),
+                Err(end) => return Poll::Ready(end),
+            }
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
+
+    /// Reads, runs and writes once; whether anything moved.
+    fn turn(&mut self, cx: &mut Context<'_>) -> Result<bool, End> {
+        let read = self.phase == Phase::Open && self.read_requests(cx)?;
+        let finished = self.finish_calls(cx);
+        let sent = self.outbox.poll_send(&mut self.stream, cx).map_err(|_| End::Lost)?;
+        if read || sent {
+            self.moved_at = self.env.clock.monotonic();
+        }
+        Ok(read || finished || sent)
+    }
+
+    /// Nothing moves: waits for the server's stop and for the client's stall, if it may be one.
+    fn poll_idle(&mut self, cx: &mut Context<'_>) -> Poll<End> {
+        if self.phase == Phase::Closing && self.running.is_empty() && self.outbox.unsent() == 0 {
+            return Poll::Ready(End::Finished);
+        }
+        if self.phase == Phase::Open && self.stopped.as_mut().poll(cx).is_ready() {
+            self.phase = Phase::Closing;
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        self.poll_stall(cx)
+    }
+
+    fn poll_stall(&mut self, cx: &mut Context<'_>) -> Poll<End> {
+        let Some(limit) = self.patience() else {
+            self.alarm = None;
+            return Poll::Pending;
+        };
+        loop {
+            if let Some(alarm) = &mut self.alarm
+                && alarm.as_mut().poll(cx).is_pending()
+            {
+                return Poll::Pending;
+            }
+            let still = self.env.clock.monotonic().saturating_sub(self.moved_at);
+            if still >= limit {
+                return Poll::Ready(End::Stalled);
+            }
+            self.alarm = Some(self.env.clock.sleep(limit - still));
+        }
+    }
+
+    /// How long nothing may move now; `None` if nothing needs to.
+    fn patience(&self) -> Option<Duration> {
+        if self.outbox.unsent() > 0 || (self.phase == Phase::Open && self.inbox.in_frame()) {
+            return Some(self.options.stall_limit);
+        }
+        (self.phase == Phase::Closing).then_some(self.options.drain_limit)
+    }
+
+    /// Begins what was read already, then reads once and begins that; whether any of it happened.
+    fn read_requests(&mut self, cx: &mut Context<'_>) -> Result<bool, End> {
+        // These lay here while the client did not read: it may have given up on them.
+        let begun = self.inbox.in_frame() && self.begin_requests(self.env.clock.monotonic(), cx);
+        if self.phase == Phase::Closing || self.crowded() {
+            return Ok(begun);
+        }
+        match self.inbox.poll_read(&mut self.stream, cx) {
+            Poll::Pending => Ok(begun),
+            Poll::Ready(Err(_)) => Err(End::Lost),
+            Poll::Ready(Ok(0)) => {
+                self.phase = Phase::Closing;
+                Ok(true)
+            }
+            Poll::Ready(Ok(_)) => {
+                self.read_at = self.env.clock.monotonic();
+                self.begin_requests(self.read_at, cx);
+                Ok(true)
+            }
+        }
+    }
+
+    /// Whether the client leaves too much unread for more to be begun.
+    fn crowded(&self) -> bool {
+        self.outbox.unsent() > self.options.unsent_bytes_soft_max
+    }
+
+    fn begin_requests(&mut self, now: Duration, cx: &mut Context<'_>) -> bool {
+        let mut any = false;
+        while self.phase == Phase::Open && !self.crowded() {
+            match self.inbox.next() {
+                Next::Request { request: Ok(request), cost } => self.begin(request, cost, now, cx),
+                Next::Request { request: Err(bad), cost } => {
+                    self.inbox.done(cost);
+                    self.refuse_bad(bad);
+                }
+                Next::NoRoom(header) => self.outbox.push_failure(header.call_id, &self.queue_too_big()),
+                Next::TooBig { header, len } => {
+                    self.outbox.push_failure(header.call_id, &self.request_too_big(len));
+                    self.break_off();
+                }
+                Next::Broken => self.break_off(),
+                Next::NeedBytes => break,
+            }
+            any = true;
+        }
+        any
+    }
+
+    /// The client's bytes cannot be understood from here on.
+    fn break_off(&mut self) {
+        self.phase = Phase::Closing;
+        self.linger = LINGER_LIMIT_REFUSED;
+    }
+
+    fn begin(&mut self, request: Request, cost: usize, now: Duration, cx: &mut Context<'_>) {
+        let RequestHeader { call_id, method, priority, timeout_ms, .. } = request.header;
+        let timeout = timeout_ms.map(|ms| Duration::from_millis(u64::from(ms)).max(MIN_TIMEOUT));
+        let deadline = timeout.map(|timeout| self.read_at + timeout);
+        if deadline.is_some_and(|deadline| now > deadline) {
+            // Nobody waits for the answer any more.
+            return self.inbox.done(cost);
+        }
+        let call = Call {
+            method: method.clone(),
+            param: request.param,
+            cells: request.cells,
+            connection: Arc::clone(&self.info),
+            priority,
+            received: self.read_at,
+            deadline,
+        };
+        let service = &self.service;
+        let answer = match catch_unwind(AssertUnwindSafe(|| service.call(call))) {
+            Ok(answer) => answer,
+            Err(panic) => Box::pin(std::future::ready(Err(panicked(&method, panic)))),
+        };
+        let mut running = Running { call_id, method, cost, answer };
+        match Pin::new(&mut running).poll(cx) {
+            Poll::Ready(done) => self.finish(done),
+            Poll::Pending => self.running.push(running),
+        }
+    }
+
+    fn finish_calls(&mut self, cx: &mut Context<'_>) -> bool {
+        let mut any = false;
+        while self.outbox.unsent() <= self.options.unsent_bytes_hard_max {
+            let Poll::Ready(Some(done)) = self.running.poll_next_unpin(cx) else { break };
+            self.finish(done);
+            any = true;
+        }
+        any
+    }
+
+    fn finish(&mut self, done: Done) {
+        self.inbox.done(done.cost);
+        self.outbox.push(done.call_id, done.outcome);
+    }
+
+    fn refuse_bad(&mut self, bad: BadRequest) {
+        match bad {
+            BadRequest::Header(_) => self.break_off(),
+            BadRequest::Body { header, what } => {
+                let (local, peer) = (self.info.local, self.info.peer.ip());
+                let message = format!(
+                    "{local} is unable to read call parameter from client {peer}; Invalid request header: call_id: {} \
+                     method_name: {:?}: {what}",
+                    header.call_id, header.method
+                );
+                self.outbox.push_failure(header.call_id, &Failure::do_not_retry(message));
+            }
+        }
+    }
+
+    fn queue_too_big(&self) -> Failure {
+        let message = format!(
+            "Call queue is full on {}, is hbase.ipc.server.max.callqueue.size too small?",
+            self.info.local
+        );
+        let class = "org.apache.hadoop.hbase.CallQueueTooBigException";
+        Failure { server_overloaded: true, ..Failure::new(class, message) }
+    }
+
+    fn request_too_big(&self, len: u32) -> Failure {
+        let message = format!(
+            "RPC data length of {len} received from {} is greater than max allowed {}. Set \
+             \"hbase.ipc.max.request.size\" on server to override this limit (not recommended)",
+            self.info.peer.ip(),
+            self.options.max_request_bytes
+        );
+        // Older clients do not have the class.
+        match self.info.version_at_least(1, 3) {
+            true => {
+                let class = "org.apache.hadoop.hbase.exceptions.RequestTooBigException";
+                Failure { do_not_retry: true, ..Failure::new(class, message) }
+            }
+            false => Failure::do_not_retry(message),
+        }
+    }
+
+    /// Ends what has begun, and closes the socket so that the client gets what was written.
+    async fn close(mut self, end: End) {
+        if end == End::Finished {
+            let linger = async {
+                self.stream.shutdown().await?;
+                // Closing a socket with unread bytes resets it, and the client may lose the last answer.
+                let mut leftover = (&mut *self.stream).take(LINGER_BYTES_MAX);
+                tokio::io::copy(&mut leftover, &mut tokio::io::sink()).await
+            };
+            self.env.timeout(self.linger, linger).await;
+            return;
+        }
+        drop(self.stream);
+        let running = &mut self.running;
+        let drained = async { while running.next().await.is_some() {} };
+        if self.env.timeout(self.options.drain_limit, drained).await.is_none() {
+            error!(peer = %self.info.peer, calls = self.running.len(), "calls of a lost connection do not end; dropped");
+        }
+    }
+}
+
+/// A call that was not ready at once.
+struct Running {
+    call_id: u32,
+    method: Method,
+    cost: usize,
+    answer: BoxFuture<'static, Result<Reply, Failure>>,
+}
+
+/// A call that is done.
+struct Done {
+    call_id: u32,
+    cost: usize,
+    outcome: Result<Reply, Failure>,
+}
+
+impl Future for Running {
+    type Output = Done;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Done> {
+        let outcome = match catch_unwind(AssertUnwindSafe(|| self.answer.as_mut().poll(cx))) {
+            Ok(Poll::Pending) => return Poll::Pending,
+            Ok(Poll::Ready(outcome)) => outcome,
+            Err(panic) => Err(panicked(&self.method, panic)),
+        };
+        Poll::Ready(Done { call_id: self.call_id, cost: self.cost, outcome })
+    }
+}
+
+/// The answer to a call whose handler has a bug: this call fails, the server goes on.
+fn panicked(method: &Method, panic: Box<dyn Any + Send>) -> Failure {
+    let text = panic.downcast_ref::<&str>().copied();
+    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message");
+    error!(%method, panic = text, "a call panicked; it is answered as failed");
+    Failure::do_not_retry(format!("{method} failed by an error of the server: {text}"))
+}

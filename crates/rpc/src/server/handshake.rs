@@ -1,0 +1,156 @@
+//! Opens a connection: its preamble and its header, or the answer to something else.
+//!
+//! Nothing is read into memory but six bytes at a time and a header of at most 16 KiB; the caller bounds the time.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use base::env::Stream;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use super::Server;
+use crate::call::{ConnectionInfo, Service};
+use crate::header::{Codec, ConnectionHeader, HEADER_LEN_MAX};
+use crate::preamble::{self, PREAMBLE_LEN, Preamble};
+
+/// Bytes of the longest SASL token that is skipped.
+const TOKEN_LEN_MAX: u32 = 32 * 1024;
+/// Security preambles before an ordinary one; clients send one for each candidate of the server's principal.
+const SECURITY_PREAMBLES_MAX: usize = 16;
+/// What a client may still have sent when it was refused; read, so that the close does not destroy the answer.
+const LEFTOVER_MAX: u64 = 64 * 1024;
+
+/// How an opening ended.
+pub(super) enum Opened {
+    /// Requests follow.
+    Serving {
+        /// The service asked for.
+        service: Arc<dyn Service>,
+        /// Who asks.
+        info: Arc<ConnectionInfo>,
+    },
+    /// All was said; to be closed.
+    Answered,
+}
+
+/// Why a connection was closed without an answer.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Refusal {
+    #[error("the connection was lost: {0}")]
+    Lost(#[from] io::Error),
+    #[error("{0}")]
+    Header(#[from] crate::fields::Malformed),
+    #[error("unknown service {0:?}")]
+    Service(Option<String>),
+    #[error("unknown codec {0}")]
+    Codec(String),
+    #[error("unknown compressor of cell blocks {0}")]
+    Compressor(String),
+}
+
+/// Reads preamble and header from `stream`.
+pub(super) async fn open(
+    server: &Server,
+    stream: &mut Box<dyn Stream>,
+    peer: SocketAddr,
+    local: SocketAddr,
+) -> Result<Opened, Refusal> {
+    for _ in 0..SECURITY_PREAMBLES_MAX {
+        let mut bytes = [0; PREAMBLE_LEN];
+        stream.read_exact(&mut bytes).await?;
+        let asked = preamble::parse(&bytes).expect("six bytes are a preamble");
+        match asked {
+            Preamble::Simple => return read_header(server, stream, peer, local).await,
+            Preamble::Sasl => {
+                stream.write_all(&preamble::SWITCH_TO_SIMPLE).await?;
+                stream.flush().await?;
+                skip_token(stream).await?;
+                return read_header(server, stream, peer, local).await;
+            }
+            Preamble::Registry => {
+                let answer = preamble::registry_answer(server.cluster_id.as_deref());
+                return answer_and_close(stream, &answer).await;
+            }
+            Preamble::Security
+            | Preamble::BadMagic(_)
+            | Preamble::BadVersion { .. }
+            | Preamble::BadAuth { .. } => {
+                let answer = preamble::refusal(asked, peer).expect("these preambles are refused");
+                if asked != Preamble::Security {
+                    return answer_and_close(stream, &answer).await;
+                }
+                stream.write_all(&answer).await?;
+                stream.flush().await?;
+            }
+        }
+    }
+    Err(Refusal::Header(crate::fields::Malformed("too many security preambles")))
+}
+
+async fn answer_and_close(stream: &mut Box<dyn Stream>, answer: &[u8]) -> Result<Opened, Refusal> {
+    stream.write_all(answer).await?;
+    stream.shutdown().await?;
+    // Closing a socket with unread bytes resets it, and the client may lose the answer.
+    let mut leftover = (&mut **stream).take(LEFTOVER_MAX);
+    tokio::io::copy(&mut leftover, &mut tokio::io::sink()).await?;
+    Ok(Opened::Answered)
+}
+
+/// The token of a client that was told to go on without SASL but has sent its first one already.
+async fn skip_token(stream: &mut Box<dyn Stream>) -> Result<(), Refusal> {
+    let len = stream.read_u32().await?;
+    if len > TOKEN_LEN_MAX {
+        return Err(Refusal::Header(crate::fields::Malformed("SASL token too long")));
+    }
+    let mut token = (&mut **stream).take(u64::from(len));
+    let skipped = tokio::io::copy(&mut token, &mut tokio::io::sink()).await?;
+    if skipped < u64::from(len) {
+        return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
+    }
+    Ok(())
+}
+
+async fn read_header(
+    server: &Server,
+    stream: &mut Box<dyn Stream>,
+    peer: SocketAddr,
+    local: SocketAddr,
+) -> Result<Opened, Refusal> {
+    let len = stream.read_u32().await? as usize;
+    if len > HEADER_LEN_MAX {
+        return Err(Refusal::Header(crate::fields::Malformed("connection header too long")));
+    }
+    let mut bytes = vec![0; len];
+    stream.read_exact(&mut bytes).await?;
+    accept_header(server, ConnectionHeader::decode(&bytes)?, peer, local)
+}
+
+fn accept_header(
+    server: &Server,
+    header: ConnectionHeader,
+    peer: SocketAddr,
+    local: SocketAddr,
+) -> Result<Opened, Refusal> {
+    let service = match header.service_name.as_deref().and_then(|name| server.service(name)) {
+        Some(service) => Arc::clone(service),
+        None => return Err(Refusal::Service(header.service_name)),
+    };
+    // Java sends an empty class for "none".
+    let codec = match header.codec_class.filter(|class| !class.is_empty()) {
+        None => None,
+        Some(class) => Some(Codec::of_class(&class).ok_or(Refusal::Codec(class))?),
+    };
+    if let Some(class) = header.compressor_class.filter(|class| !class.is_empty()) {
+        return Err(Refusal::Compressor(class));
+    }
+    let info = ConnectionInfo {
+        peer,
+        local,
+        service: service.name(),
+        user: header.effective_user,
+        version: header.version,
+        codec,
+    };
+    Ok(Opened::Serving { service, info: Arc::new(info) })
+}

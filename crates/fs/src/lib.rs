@@ -3,10 +3,11 @@
 //! * [`FileSystem`], [`FileReader`], [`FileWriter`]: the contract;
 //! * [`local`]: a directory of this machine, calls answered from a bounded pool;
 //! * [`memory`]: a file system in memory that knows what was synced and can show what a power cut leaves;
-//! * [`faulty`]: wraps any other: fails the Nth call, tears writes, slows down, fills up.
 //!
 //! Knows nothing about: what is in the files.
 
+pub mod local;
+pub mod memory;
 mod path;
 
 pub use path::FilePath;
@@ -76,6 +77,12 @@ pub enum Error {
         /// The offset behind the last byte asked for.
         end: u64,
     },
+    /// Another process holds the lock.
+    #[error("{path}: in use by another process")]
+    Locked {
+        /// The lock's file.
+        path: FilePath,
+    },
     /// Anything else the operating system reports. After a failed sync the file must not be synced again.
     #[error("{path}: {operation} failed: {message}")]
     Io {
@@ -86,6 +93,13 @@ pub enum Error {
         /// The system's words.
         message: String,
     },
+}
+
+impl Error {
+    /// An [`Error::Io`] in our own words.
+    pub fn io(path: &FilePath, operation: &'static str, message: impl Into<String>) -> Error {
+        Error::Io { path: path.clone(), operation, message: message.into() }
+    }
 }
 
 /// The result of a file operation.
@@ -101,7 +115,11 @@ pub trait FileSystem: Send + std::marker::Sync + 'static {
     ///
     /// # Errors
     /// [`Error::AlreadyExists`], [`Error::NotFound`] if the directory is missing.
-    fn create<'a>(&'a self, path: &'a FilePath, storage: Storage) -> BoxFuture<'a, Result<Box<dyn FileWriter>>>;
+    fn create<'a>(
+        &'a self,
+        path: &'a FilePath,
+        storage: Storage,
+    ) -> BoxFuture<'a, Result<Box<dyn FileWriter>>>;
 
     /// Opens a file for reading; its length is fixed at this moment.
     fn open<'a>(&'a self, path: &'a FilePath) -> BoxFuture<'a, Result<Arc<dyn FileReader>>>;

@@ -1,0 +1,244 @@
+//! A directory of this machine. Calls that may wait for the disk run on a bounded pool; a read whose pages are in
+//! memory is answered at once by the thread that asks.
+//!
+//! Paths are resolved below a directory that is held open, so a rename of the root or a change of the working
+//! directory does not lead elsewhere. Made for one process at a time: [`LocalFs::lock`] keeps others out.
+
+mod handle;
+mod reader;
+mod tree;
+mod writer;
+
+use std::fmt;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
+use std::sync::Arc;
+
+use base::BoxFuture;
+use base::pool::Pool;
+use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags};
+use rustix::io::Errno;
+
+use self::handle::{Handle, error_of};
+use self::reader::LocalReader;
+use self::writer::LocalWriter;
+use crate::{Error, FilePath, FileReader, FileStatus, FileSystem, FileWriter, Result, Storage};
+
+const DIR_FLAGS: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
+// What the process's umask leaves of these, as with HBase's own files.
+const FILE_MODE: Mode = Mode::from_raw_mode(0o666);
+const DIR_MODE: Mode = Mode::from_raw_mode(0o777);
+
+/// A directory as a [`FileSystem`]; see the module's documentation.
+#[derive(Clone)]
+pub struct LocalFs {
+    root: Arc<OwnedFd>,
+    pool: Arc<Pool>,
+    reads: Arc<reader::ReadPath>,
+}
+
+impl fmt::Debug for LocalFs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LocalFs").field("root", &self.root).finish_non_exhaustive()
+    }
+}
+
+/// Keeps other processes away from a root directory until it is dropped (or the process ends, however it does).
+#[derive(Debug)]
+pub struct RootLock {
+    _file: OwnedFd,
+}
+
+impl LocalFs {
+    /// The file system below `root`, which must be a directory. Blocks; for the start of a process.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] if there is no such directory.
+    pub fn new(root: &Path, pool: Arc<Pool>) -> Result<LocalFs> {
+        let shown = FilePath::root();
+        let root = rustix::fs::open(root, DIR_FLAGS, Mode::empty()).map_err(|errno| match errno {
+            Errno::NOENT | Errno::NOTDIR => Error::NotFound { path: shown },
+            errno => Error::io(&shown, "open", format!("{}: {errno}", root.display())),
+        })?;
+        Ok(LocalFs { root: Arc::new(root), pool, reads: Arc::default() })
+    }
+
+    /// Like [`LocalFs::new`], but makes `root` and its parents where they are missing, durably.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if it cannot be made.
+    pub fn create(root: &Path, pool: Arc<Pool>) -> Result<LocalFs> {
+        let failed = |at: &Path, errno: Errno| {
+            Error::io(&FilePath::root(), "make", format!("{}: {errno}", at.display()))
+        };
+        let mut missing: Vec<&Path> = Vec::new();
+        for dir in root.ancestors().filter(|dir| !dir.as_os_str().is_empty()) {
+            if dir.is_dir() {
+                break;
+            }
+            missing.push(dir);
+        }
+        for dir in missing.into_iter().rev() {
+            match rustix::fs::mkdir(dir, DIR_MODE) {
+                Ok(()) | Err(Errno::EXIST) => {}
+                Err(errno) => return Err(failed(dir, errno)),
+            }
+            let parent =
+                dir.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+            let parent_fd =
+                rustix::fs::open(parent, DIR_FLAGS, Mode::empty()).map_err(|errno| failed(parent, errno))?;
+            sync_names(&parent_fd).map_err(|errno| failed(parent, errno))?;
+        }
+        LocalFs::new(root, pool)
+    }
+
+    /// Takes the lock file at `path`, making it if it is missing. Blocks only for an instant.
+    ///
+    /// # Errors
+    /// [`Error::Locked`] if another process has it.
+    pub fn lock(&self, path: &FilePath) -> Result<RootLock> {
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC;
+        let failed = |errno| error_of(path, "lock", errno);
+        let file = rustix::fs::openat(&self.root, os_path(path), flags, FILE_MODE).map_err(failed)?;
+        match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Ok(RootLock { _file: file }),
+            Err(Errno::WOULDBLOCK) => Err(Error::Locked { path: path.clone() }),
+            Err(errno) => Err(failed(errno)),
+        }
+    }
+
+    // Runs `job` on the pool, with the root and the path it is about.
+    fn run<T: Send + 'static>(
+        &self,
+        path: &FilePath,
+        job: impl FnOnce(&OwnedFd, &FilePath) -> Result<T> + Send + 'static,
+    ) -> BoxFuture<'static, Result<T>> {
+        let (root, path) = (self.root.clone(), path.clone());
+        self.pool.run(move || job(&root, &path))
+    }
+}
+
+// A path as the system takes it, relative to the root.
+fn os_path(path: &FilePath) -> &str {
+    if path.as_str().is_empty() { "." } else { path.as_str() }
+}
+
+// Makes the names in an open directory durable.
+fn sync_names(dir: impl AsFd) -> rustix::io::Result<()> {
+    match rustix::fs::fsync(dir) {
+        // A file system that knows no sync of directories keeps no names apart from its own durability.
+        Err(Errno::INVAL) => Ok(()),
+        other => other,
+    }
+}
+
+fn sync_dir(root: &OwnedFd, path: &FilePath) -> Result<()> {
+    let failed = |errno| error_of(path, "sync directory", errno);
+    let dir = rustix::fs::openat(root, os_path(path), DIR_FLAGS, Mode::empty()).map_err(failed)?;
+    sync_names(&dir).map_err(failed)
+}
+
+fn stat(root: &OwnedFd, path: &FilePath) -> Result<Option<FileStatus>> {
+    match rustix::fs::statat(root, os_path(path), AtFlags::empty()) {
+        Ok(stat) => Ok(Some(tree::status(path.name().to_owned(), &stat))),
+        Err(Errno::NOENT | Errno::NOTDIR) => Ok(None),
+        Err(errno) => Err(error_of(path, "stat", errno)),
+    }
+}
+
+fn rename(root: &OwnedFd, from: &FilePath, to: &FilePath) -> Result<()> {
+    let moved = stat(root, from)?.ok_or_else(|| Error::NotFound { path: from.clone() })?;
+    // The system would let a directory replace an empty one; the contract lets only a file replace a file.
+    let replaced = if from == to { None } else { stat(root, to)? };
+    if replaced.is_some_and(|replaced| moved.is_dir || replaced.is_dir) {
+        return Err(Error::AlreadyExists { path: to.clone() });
+    }
+    rustix::fs::renameat(root, os_path(from), root, os_path(to)).map_err(|errno| match errno {
+        // The file was just there, so it is the target's directory that is missing.
+        Errno::NOENT | Errno::NOTDIR => Error::NotFound { path: to.clone() },
+        errno => error_of(from, "rename", errno),
+    })
+}
+
+fn make_dirs(root: &OwnedFd, path: &FilePath) -> Result<()> {
+    let mut at = FilePath::root();
+    for name in path.as_str().split('/').filter(|name| !name.is_empty()) {
+        let parent = at.clone();
+        at = at.join(name);
+        match rustix::fs::mkdirat(root, os_path(&at), DIR_MODE) {
+            Ok(()) => {}
+            Err(Errno::EXIST) if stat(root, &at)?.is_some_and(|there| there.is_dir) => {}
+            Err(errno) => return Err(error_of(&at, "make directory", errno)),
+        }
+        // Also for one that was there: whoever made it may have died before it was durable.
+        sync_dir(root, &parent)?;
+    }
+    Ok(())
+}
+
+impl FileSystem for LocalFs {
+    fn create<'a>(
+        &'a self,
+        path: &'a FilePath,
+        storage: Storage,
+    ) -> BoxFuture<'a, Result<Box<dyn FileWriter>>> {
+        Box::pin(async move {
+            let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+            let opened = self.run(path, move |root, path| {
+                rustix::fs::openat(root, os_path(path), flags, FILE_MODE)
+                    .map_err(|errno| error_of(path, "create", errno))
+            });
+            let handle = Handle::new(opened.await?, self.pool.clone());
+            Ok(Box::new(LocalWriter::new(handle, path.clone(), storage)) as Box<dyn FileWriter>)
+        })
+    }
+
+    fn open<'a>(&'a self, path: &'a FilePath) -> BoxFuture<'a, Result<Arc<dyn FileReader>>> {
+        Box::pin(async move {
+            let opened = self.run(path, |root, path| {
+                let failed = |errno| error_of(path, "open", errno);
+                let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+                let file = rustix::fs::openat(root, os_path(path), flags, Mode::empty()).map_err(failed)?;
+                let status = tree::status(String::new(), &rustix::fs::fstat(&file).map_err(failed)?);
+                if status.is_dir {
+                    return Err(Error::io(path, "open", "is a directory"));
+                }
+                Ok((file, status.len))
+            });
+            let (file, len) = opened.await?;
+            let handle = Handle::new(file, self.pool.clone());
+            Ok(Arc::new(LocalReader::new(handle, path.clone(), len, self.reads.clone()))
+                as Arc<dyn FileReader>)
+        })
+    }
+
+    fn rename<'a>(&'a self, from: &'a FilePath, to: &'a FilePath) -> BoxFuture<'a, Result<()>> {
+        let to = to.clone();
+        Box::pin(async move { self.run(from, move |root, from| rename(root, from, &to)).await })
+    }
+
+    fn delete<'a>(&'a self, path: &'a FilePath) -> BoxFuture<'a, Result<()>> {
+        Box::pin(async move { self.run(path, tree::delete).await })
+    }
+
+    fn stat<'a>(&'a self, path: &'a FilePath) -> BoxFuture<'a, Result<Option<FileStatus>>> {
+        Box::pin(async move { self.run(path, stat).await })
+    }
+
+    fn list<'a>(&'a self, dir: &'a FilePath) -> BoxFuture<'a, Result<Vec<FileStatus>>> {
+        Box::pin(async move { self.run(dir, tree::list).await })
+    }
+
+    fn make_dirs<'a>(&'a self, dir: &'a FilePath) -> BoxFuture<'a, Result<()>> {
+        Box::pin(async move { self.run(dir, make_dirs).await })
+    }
+
+    fn sync_dir<'a>(&'a self, dir: &'a FilePath) -> BoxFuture<'a, Result<()>> {
+        Box::pin(async move { self.run(dir, sync_dir).await })
+    }
+
+    fn fence<'a>(&'a self, _path: &'a FilePath) -> BoxFuture<'a, Result<()>> {
+        // The lock of the root keeps other processes out.
+        Box::pin(std::future::ready(Ok(())))
+    }
+}

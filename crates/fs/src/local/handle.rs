@@ -1,0 +1,48 @@
+//! An open file, and the system's errors in the words of this crate.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+
+use base::pool::Pool;
+use rustix::io::Errno;
+
+use crate::{Error, FilePath};
+
+/// An open file that is closed on the pool: the last close of a deleted file frees its blocks, which takes time.
+pub(super) struct Handle {
+    // Only `drop` takes it.
+    fd: Option<OwnedFd>,
+    pool: Arc<Pool>,
+}
+
+impl Handle {
+    pub(super) fn new(fd: OwnedFd, pool: Arc<Pool>) -> Arc<Handle> {
+        Arc::new(Handle { fd: Some(fd), pool })
+    }
+
+    pub(super) fn fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_ref().expect("only drop takes it").as_fd()
+    }
+
+    pub(super) fn pool(&self) -> &Arc<Pool> {
+        &self.pool
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        let fd = self.fd.take();
+        self.pool.execute(move || drop(fd));
+    }
+}
+
+/// What a system error at `path` means to the caller.
+pub(super) fn error_of(path: &FilePath, operation: &'static str, errno: Errno) -> Error {
+    let path = path.clone();
+    match errno {
+        Errno::NOENT | Errno::NOTDIR => Error::NotFound { path },
+        Errno::EXIST => Error::AlreadyExists { path },
+        Errno::NOSPC | Errno::DQUOT => Error::NoSpace { path },
+        errno => Error::Io { path, operation, message: errno.to_string() },
+    }
+}

@@ -1,0 +1,73 @@
+//! Directories: listing them and removing them with all in them.
+
+use std::os::fd::{AsFd, OwnedFd};
+
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat};
+use rustix::io::Errno;
+
+use super::{DIR_FLAGS, error_of, os_path};
+use crate::{Error, FilePath, FileStatus, Result};
+
+// Each level holds a directory open; a root directory of HBase's is about eight deep.
+const DEPTH_MAX: usize = 128;
+
+pub(super) fn status(name: String, stat: &Stat) -> FileStatus {
+    let is_dir = FileType::from_raw_mode(stat.st_mode) == FileType::Directory;
+    let len = if is_dir { 0 } else { u64::try_from(stat.st_size).unwrap_or(0) };
+    // A time before 1970 counts as 1970.
+    let seconds = u64::try_from(stat.st_mtime).unwrap_or(0);
+    let modified_ms = seconds.saturating_mul(1000).saturating_add(stat.st_mtime_nsec / 1_000_000);
+    FileStatus { name, is_dir, len, modified_ms }
+}
+
+pub(super) fn list(root: &OwnedFd, path: &FilePath) -> Result<Vec<FileStatus>> {
+    let failed = |errno| error_of(path, "list", errno);
+    let dir = rustix::fs::openat(root, os_path(path), DIR_FLAGS, Mode::empty()).map_err(failed)?;
+    let mut found = Vec::new();
+    for entry in Dir::read_from(&dir).map_err(failed)? {
+        let entry = entry.map_err(failed)?;
+        if matches!(entry.file_name().to_bytes(), b"." | b"..") {
+            continue;
+        }
+        match rustix::fs::statat(&dir, entry.file_name(), AtFlags::empty()) {
+            // A name that is no UTF-8 is none of ours; shown so that a person finds it.
+            Ok(stat) => found.push(status(entry.file_name().to_string_lossy().into_owned(), &stat)),
+            // Gone since the directory was read, or a link to nothing.
+            Err(Errno::NOENT) => {}
+            Err(errno) => return Err(failed(errno)),
+        }
+    }
+    found.sort_by(|a, b| a.name.cmp(&b.name));
+    Ok(found)
+}
+
+pub(super) fn delete(root: &OwnedFd, path: &FilePath) -> Result<()> {
+    if *path == FilePath::root() {
+        return Err(Error::io(path, "delete", "the root stays"));
+    }
+    match delete_at(root, os_path(path), 0) {
+        Ok(()) | Err(Errno::NOENT | Errno::NOTDIR) => Ok(()),
+        Err(errno) => Err(error_of(path, "delete", errno)),
+    }
+}
+
+fn delete_at(parent: impl AsFd, name: impl rustix::path::Arg + Copy, depth: usize) -> rustix::io::Result<()> {
+    match rustix::fs::unlinkat(&parent, name, AtFlags::empty()) {
+        // Linux says ISDIR, POSIX PERM.
+        Err(Errno::ISDIR | Errno::PERM) if depth < DEPTH_MAX => {}
+        other => return other,
+    }
+    // A link to a directory was unlinked above; what is opened here is the directory itself.
+    let dir = rustix::fs::openat(&parent, name, DIR_FLAGS | OFlags::NOFOLLOW, Mode::empty())?;
+    for entry in Dir::read_from(&dir)? {
+        let entry = entry?;
+        if matches!(entry.file_name().to_bytes(), b"." | b"..") {
+            continue;
+        }
+        match delete_at(&dir, entry.file_name(), depth + 1) {
+            Ok(()) | Err(Errno::NOENT) => {}
+            Err(errno) => return Err(errno),
+        }
+    }
+    rustix::fs::unlinkat(&parent, name, AtFlags::REMOVEDIR)
+}

@@ -1,0 +1,184 @@
+//! Writing front to back, each append at the writer's own offset.
+//!
+//! Invariants:
+//!
+//! * after a failed sync nothing is appended or synced any more: the kernel may have dropped the pages and would
+//!   report the next sync as good;
+//! * a call whose future was dropped before it ended may still be at work, so no other may follow it;
+//! * an append that failed leaves nothing behind the end: what it wrote is cut.
+
+use std::sync::Arc;
+
+use base::BoxFuture;
+use bytes::Bytes;
+use rustix::io::{Errno, retry_on_intr};
+
+use super::handle::{Handle, error_of};
+use crate::{Error, FilePath, FileWriter, Result, Storage, Sync};
+
+// Zeros are written in steps of this size, so that most calls of `reserve` have nothing to do.
+const RESERVE_STEP_BYTES: u64 = 1024 * 1024;
+static ZEROS: [u8; 64 * 1024] = [0; 64 * 1024];
+
+const SYNC_FAILED: &str = "an earlier sync of this file failed";
+const CUT_FAILED: &str = "the remains of a failed append could not be cut";
+const DROPPED: &str = "an earlier call was given up before it ended";
+
+pub(super) struct LocalWriter {
+    handle: Arc<Handle>,
+    path: FilePath,
+    len: u64,
+    // Bytes of the file on disk: zeros from `len` on.
+    len_on_disk: u64,
+    storage: Storage,
+    // Why nothing more can be done with this file.
+    broken: Option<&'static str>,
+}
+
+impl LocalWriter {
+    pub(super) fn new(handle: Arc<Handle>, path: FilePath, storage: Storage) -> LocalWriter {
+        LocalWriter { handle, path, len: 0, len_on_disk: 0, storage, broken: None }
+    }
+
+    // Runs `job` on the pool, if the file is sound; it counts as unsound for as long as the job runs.
+    async fn run<T: Send + 'static>(
+        &mut self,
+        operation: &'static str,
+        job: impl FnOnce(&Handle) -> T + Send + 'static,
+    ) -> Result<T> {
+        if let Some(reason) = self.broken {
+            return Err(Error::io(&self.path, operation, reason));
+        }
+        self.broken = Some(DROPPED);
+        let handle = self.handle.clone();
+        let done = self.handle.pool().run(move || job(&handle)).await;
+        self.broken = None;
+        Ok(done)
+    }
+
+    async fn append_all(&mut self, bytes: Bytes) -> Result<()> {
+        let (offset, end) = (self.len, self.len + bytes.len() as u64);
+        let written = self.run("append", move |handle| write_or_cut(handle, &bytes, offset)).await?;
+        self.settle("append", written, end)?;
+        self.len = end;
+        Ok(())
+    }
+
+    async fn reserve_to(&mut self, end: u64) -> Result<()> {
+        let from = self.len_on_disk;
+        let written = self.run("reserve", move |handle| {
+            let mut at = from;
+            while at < end {
+                let step = &ZEROS[..(end - at).min(ZEROS.len() as u64) as usize];
+                write_all(handle, step, at).map_err(|errno| cut(handle, from, errno))?;
+                at += step.len() as u64;
+            }
+            Ok(())
+        });
+        let written = written.await?;
+        self.settle("reserve", written, end)
+    }
+
+    // Takes note of what a write up to `end` left on disk.
+    fn settle(
+        &mut self,
+        operation: &'static str,
+        written: std::result::Result<(), WriteFailed>,
+        end: u64,
+    ) -> Result<()> {
+        match written {
+            Ok(()) => {
+                self.len_on_disk = self.len_on_disk.max(end);
+                Ok(())
+            }
+            Err(WriteFailed { errno, len_on_disk }) => {
+                self.len_on_disk = len_on_disk.unwrap_or(self.len_on_disk);
+                self.broken = len_on_disk.is_none().then_some(CUT_FAILED);
+                Err(error_of(&self.path, operation, errno))
+            }
+        }
+    }
+}
+
+// A write that failed, and how long the file is now; `None` if what was written could not be cut.
+struct WriteFailed {
+    errno: Errno,
+    len_on_disk: Option<u64>,
+}
+
+fn write_or_cut(handle: &Handle, bytes: &[u8], offset: u64) -> std::result::Result<(), WriteFailed> {
+    write_all(handle, bytes, offset).map_err(|errno| cut(handle, offset, errno))
+}
+
+fn cut(handle: &Handle, len: u64, errno: Errno) -> WriteFailed {
+    let cut = retry_on_intr(|| rustix::fs::ftruncate(handle.fd(), len));
+    WriteFailed { errno, len_on_disk: cut.is_ok().then_some(len) }
+}
+
+fn write_all(handle: &Handle, mut bytes: &[u8], mut offset: u64) -> rustix::io::Result<()> {
+    while !bytes.is_empty() {
+        match retry_on_intr(|| rustix::io::pwrite(handle.fd(), bytes, offset))? {
+            0 => return Err(Errno::IO),
+            len => {
+                offset += len as u64;
+                bytes = &bytes[len..];
+            }
+        }
+    }
+    Ok(())
+}
+
+impl FileWriter for LocalWriter {
+    fn path(&self) -> &FilePath {
+        &self.path
+    }
+
+    fn len(&self) -> u64 {
+        self.len
+    }
+
+    fn append(&mut self, bytes: Bytes) -> BoxFuture<'_, Result<()>> {
+        Box::pin(self.append_all(bytes))
+    }
+
+    fn sync(&mut self, reach: Sync) -> BoxFuture<'_, Result<()>> {
+        Box::pin(async move {
+            if reach == Sync::Visible {
+                // What is written is seen by all at once; only a file that is broken must say so.
+                return self.broken.map_or(Ok(()), |reason| Err(Error::io(&self.path, "sync", reason)));
+            }
+            // Not repeated when interrupted either: a sync has one answer.
+            let synced = self.run("sync", |handle| rustix::fs::fdatasync(handle.fd())).await?;
+            synced.map_err(|errno| {
+                self.broken = Some(SYNC_FAILED);
+                error_of(&self.path, "sync", errno)
+            })
+        })
+    }
+
+    fn reserve(&mut self, bytes: u64) -> BoxFuture<'_, Result<()>> {
+        Box::pin(async move {
+            let end = self.len.saturating_add(bytes);
+            if self.storage != Storage::Log || end <= self.len_on_disk {
+                return Ok(());
+            }
+            self.reserve_to(end.next_multiple_of(RESERVE_STEP_BYTES)).await
+        })
+    }
+
+    fn close(mut self: Box<Self>) -> BoxFuture<'static, Result<()>> {
+        Box::pin(async move {
+            // A failed sync says nothing against cutting; a call that may still be writing does.
+            if self.broken == Some(SYNC_FAILED) {
+                self.broken = None;
+            }
+            let (len, reserved) = (self.len, self.len_on_disk > self.len);
+            let cut = self.run("close", move |handle| match reserved {
+                true => retry_on_intr(|| rustix::fs::ftruncate(handle.fd(), len)),
+                false => Ok(()),
+            });
+            let cut = cut.await?;
+            cut.map_err(|errno| error_of(&self.path, "close", errno))
+        })
+    }
+}

@@ -1,0 +1,386 @@
+//! A file system in memory that knows what was synced and can show what a power cut leaves.
+//!
+//! It keeps the contract of [`FileSystem`] to the letter and no further: [`MemoryFs::crash`] gives an image in which
+//! every change that was not synced is whole, in part or missing, at random. Code that passes on such images relies
+//! on nothing that a disk does not promise. Invariants:
+//!
+//! * bytes synced to [`Sync::Disk`] and names synced are in every image;
+//! * an image is of one moment over all files; it shares nothing with the original, whose writers may go on;
+//! * every future is ready at once, so that a run depends on no scheduling.
+
+mod file;
+mod tree;
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use base::BoxFuture;
+use base::env::Clock;
+use bytes::Bytes;
+
+use self::file::FileData;
+use self::tree::{DirId, Node, ROOT, SharedFile, Slot, Tree};
+use crate::{Error, FilePath, FileReader, FileStatus, FileSystem, FileWriter, Result, Storage, Sync};
+
+/// A file system in memory; clones share it. See the module's documentation.
+#[derive(Clone)]
+pub struct MemoryFs {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    // Lock order: tree, then a file. Every change of a file holds the tree too, so that an image is of one moment.
+    tree: Mutex<Tree>,
+    time: Time,
+}
+
+#[derive(Clone)]
+enum Time {
+    /// Counts changes, so that an order can be told and runs repeat.
+    Steps(Arc<AtomicU64>),
+    Clock(Arc<dyn Clock>),
+}
+
+impl Time {
+    fn now_ms(&self) -> u64 {
+        match self {
+            Time::Steps(steps) => steps.fetch_add(1, Ordering::Relaxed),
+            Time::Clock(clock) => clock.now_ms(),
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // A panic elsewhere in a test must not hide behind a second one here.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl MemoryFs {
+    /// An empty file system whose times of change merely count up.
+    pub fn new() -> MemoryFs {
+        MemoryFs::of(Tree::new(), Time::Steps(Arc::default()))
+    }
+
+    /// An empty file system whose times of change come from `clock`.
+    pub fn with_clock(clock: Arc<dyn Clock>) -> MemoryFs {
+        MemoryFs::of(Tree::new(), Time::Clock(clock))
+    }
+
+    fn of(tree: Tree, time: Time) -> MemoryFs {
+        MemoryFs { shared: Arc::new(Shared { tree: Mutex::new(tree), time }) }
+    }
+
+    /// What a disk may hold after a power cut at this moment, as a new file system with everything synced.
+    ///
+    /// Each write since its file's last sync is kept whole, torn at 512 bytes, or lost; each name made, changed or
+    /// removed since its directory's last sync is kept or lost, a rename as one. `random` decides.
+    pub fn crash(&self, random: &mut dyn FnMut() -> u64) -> MemoryFs {
+        MemoryFs::of(lock(&self.shared.tree).crash(random), self.shared.time.clone())
+    }
+
+    /// Puts a file with all it needs on disk: directories, bytes and name. Replaces a file that is there.
+    ///
+    /// # Panics
+    /// If a directory has that name, or a file the name of one of its directories.
+    pub fn put(&self, path: &FilePath, bytes: impl Into<Vec<u8>>) {
+        self.make_dirs_now(&path.parent()).expect("no file is in the way");
+        let mut tree = lock(&self.shared.tree);
+        let slot = slot_of(&tree, path).expect("its directory was just made");
+        assert!(!matches!(tree.get(&slot), Some(Node::Dir(_))), "{path} is a directory");
+        let now_ms = self.shared.time.now_ms();
+        let file = Arc::new(Mutex::new(FileData::synced(bytes.into(), now_ms)));
+        tree.put(slot.clone(), Node::File(file), now_ms);
+        tree.sync_slot(&slot);
+    }
+
+    /// The bytes of a file as a reader sees them now, or `None` if there is no such file.
+    pub fn contents(&self, path: &FilePath) -> Option<Vec<u8>> {
+        match find(&lock(&self.shared.tree), path)? {
+            Node::File(file) => Some(lock(&file).bytes().to_vec()),
+            Node::Dir(_) => None,
+        }
+    }
+
+    fn create_now(&self, path: &FilePath, storage: Storage) -> Result<Box<dyn FileWriter>> {
+        let mut tree = lock(&self.shared.tree);
+        if find(&tree, path).is_some() {
+            return Err(Error::AlreadyExists { path: path.clone() });
+        }
+        let slot = slot_of(&tree, path)?;
+        let now_ms = self.shared.time.now_ms();
+        let file: SharedFile = Arc::new(Mutex::new(FileData::empty(now_ms)));
+        tree.put(slot, Node::File(file.clone()), now_ms);
+        let fs = self.clone();
+        Ok(Box::new(MemoryWriter { fs, file, path: path.clone(), len: 0, reserved_to: 0, storage }))
+    }
+
+    fn open_now(&self, path: &FilePath) -> Result<Arc<dyn FileReader>> {
+        match find(&lock(&self.shared.tree), path) {
+            Some(Node::File(file)) => {
+                let len = lock(&file).bytes().len() as u64;
+                Ok(Arc::new(MemoryReader { file, path: path.clone(), len }))
+            }
+            Some(Node::Dir(_)) => Err(Error::io(path, "open", "is a directory")),
+            None => Err(Error::NotFound { path: path.clone() }),
+        }
+    }
+
+    fn rename_now(&self, from: &FilePath, to: &FilePath) -> Result<()> {
+        let mut tree = lock(&self.shared.tree);
+        let moved = find(&tree, from).ok_or_else(|| Error::NotFound { path: from.clone() })?;
+        if from == to {
+            return Ok(());
+        }
+        if is_below(to, from) {
+            return Err(Error::io(from, "rename", "a directory cannot move into itself"));
+        }
+        let to_slot = slot_of(&tree, to)?;
+        let replaced = tree.get(&to_slot);
+        if replaced.is_some() && !matches!((&moved, replaced), (Node::File(_), Some(Node::File(_)))) {
+            return Err(Error::AlreadyExists { path: to.clone() });
+        }
+        let from_slot = slot_of(&tree, from)?;
+        tree.rename(from_slot, to_slot, self.shared.time.now_ms());
+        Ok(())
+    }
+
+    fn delete_now(&self, path: &FilePath) -> Result<()> {
+        if *path == FilePath::root() {
+            return Err(Error::io(path, "delete", "the root stays"));
+        }
+        let mut tree = lock(&self.shared.tree);
+        if find(&tree, path).is_some() {
+            let slot = slot_of(&tree, path)?;
+            tree.remove(slot, self.shared.time.now_ms());
+        }
+        Ok(())
+    }
+
+    fn list_now(&self, path: &FilePath) -> Result<Vec<FileStatus>> {
+        let tree = lock(&self.shared.tree);
+        let dir = find_dir(&tree, path)?;
+        Ok(tree.entries(dir).iter().map(|(name, node)| status(&tree, name, node)).collect())
+    }
+
+    fn make_dirs_now(&self, path: &FilePath) -> Result<()> {
+        let mut tree = lock(&self.shared.tree);
+        let mut dir = ROOT;
+        let mut at = FilePath::root();
+        for name in parts(path) {
+            at = at.join(name);
+            let slot = Slot { dir, name: name.to_owned() };
+            dir = match tree.get(&slot) {
+                Some(Node::Dir(child)) => {
+                    let child = *child;
+                    tree.sync_slot(&slot);
+                    child
+                }
+                Some(Node::File(_)) => return Err(Error::AlreadyExists { path: at }),
+                None => tree.make_dir(slot, self.shared.time.now_ms()),
+            };
+        }
+        Ok(())
+    }
+
+    fn sync_dir_now(&self, path: &FilePath) -> Result<()> {
+        let mut tree = lock(&self.shared.tree);
+        let dir = find_dir(&tree, path)?;
+        tree.sync_dir(dir);
+        Ok(())
+    }
+
+    fn change_file(&self, file: &SharedFile, change: impl FnOnce(&mut FileData)) {
+        let _tree = lock(&self.shared.tree);
+        let mut file = lock(file);
+        file.modified_ms = self.shared.time.now_ms();
+        change(&mut file);
+    }
+}
+
+impl Default for MemoryFs {
+    fn default() -> MemoryFs {
+        MemoryFs::new()
+    }
+}
+
+fn parts(path: &FilePath) -> impl Iterator<Item = &str> {
+    path.as_str().split('/').filter(|part| !part.is_empty())
+}
+
+fn is_below(path: &FilePath, dir: &FilePath) -> bool {
+    path.as_str().strip_prefix(dir.as_str()).is_some_and(|rest| rest.starts_with('/'))
+}
+
+fn find(tree: &Tree, path: &FilePath) -> Option<Node> {
+    let mut node = Node::Dir(ROOT);
+    for name in parts(path) {
+        let Node::Dir(dir) = node else { return None };
+        node = tree.get(&Slot { dir, name: name.to_owned() })?.clone();
+    }
+    Some(node)
+}
+
+fn find_dir(tree: &Tree, path: &FilePath) -> Result<DirId> {
+    match find(tree, path) {
+        Some(Node::Dir(dir)) => Ok(dir),
+        _ => Err(Error::NotFound { path: path.clone() }),
+    }
+}
+
+// The slot of a path whose directory exists.
+fn slot_of(tree: &Tree, path: &FilePath) -> Result<Slot> {
+    match find(tree, &path.parent()) {
+        Some(Node::Dir(dir)) if !path.name().is_empty() => Ok(Slot { dir, name: path.name().to_owned() }),
+        _ => Err(Error::NotFound { path: path.clone() }),
+    }
+}
+
+fn status(tree: &Tree, name: &str, node: &Node) -> FileStatus {
+    let (is_dir, len, modified_ms) = match node {
+        Node::Dir(dir) => (true, 0, tree.dir_modified_ms(*dir)),
+        Node::File(file) => {
+            let file = lock(file);
+            (false, file.bytes().len() as u64, file.modified_ms)
+        }
+    };
+    FileStatus { name: name.to_owned(), is_dir, len, modified_ms }
+}
+
+// A future that does its work at the first poll: one that is never polled has no effect, as on a real disk.
+fn ready<'a, T: Send + 'a>(work: impl FnOnce() -> T + Send + 'a) -> BoxFuture<'a, T> {
+    Box::pin(async move { work() })
+}
+
+impl FileSystem for MemoryFs {
+    fn create<'a>(
+        &'a self,
+        path: &'a FilePath,
+        storage: Storage,
+    ) -> BoxFuture<'a, Result<Box<dyn FileWriter>>> {
+        ready(move || self.create_now(path, storage))
+    }
+
+    fn open<'a>(&'a self, path: &'a FilePath) -> BoxFuture<'a, Result<Arc<dyn FileReader>>> {
+        ready(move || self.open_now(path))
+    }
+
+    fn rename<'a>(&'a self, from: &'a FilePath, to: &'a FilePath) -> BoxFuture<'a, Result<()>> {
+        ready(move || self.rename_now(from, to))
+    }
+
+    fn delete<'a>(&'a self, path: &'a FilePath) -> BoxFuture<'a, Result<()>> {
+        ready(move || self.delete_now(path))
+    }
+
+    fn stat<'a>(&'a self, path: &'a FilePath) -> BoxFuture<'a, Result<Option<FileStatus>>> {
+        ready(move || {
+            let tree = lock(&self.shared.tree);
+            Ok(find(&tree, path).map(|node| status(&tree, path.name(), &node)))
+        })
+    }
+
+    fn list<'a>(&'a self, dir: &'a FilePath) -> BoxFuture<'a, Result<Vec<FileStatus>>> {
+        ready(move || self.list_now(dir))
+    }
+
+    fn make_dirs<'a>(&'a self, dir: &'a FilePath) -> BoxFuture<'a, Result<()>> {
+        ready(move || self.make_dirs_now(dir))
+    }
+
+    fn sync_dir<'a>(&'a self, dir: &'a FilePath) -> BoxFuture<'a, Result<()>> {
+        ready(move || self.sync_dir_now(dir))
+    }
+
+    fn fence<'a>(&'a self, _path: &'a FilePath) -> BoxFuture<'a, Result<()>> {
+        ready(|| Ok(()))
+    }
+}
+
+struct MemoryReader {
+    file: SharedFile,
+    path: FilePath,
+    len: u64,
+}
+
+impl FileReader for MemoryReader {
+    fn path(&self) -> &FilePath {
+        &self.path
+    }
+
+    fn len(&self) -> u64 {
+        self.len
+    }
+
+    fn read_at(&self, offset: u64, len: usize) -> BoxFuture<'_, Result<Bytes>> {
+        ready(move || {
+            let end = offset.saturating_add(len as u64);
+            let past_end = || Error::PastEnd { path: self.path.clone(), end };
+            if end > self.len {
+                return Err(past_end());
+            }
+            let file = lock(&self.file);
+            // The file may have been cut since it was opened.
+            let bytes = file.bytes().get(offset as usize..end as usize).ok_or_else(past_end)?;
+            Ok(Bytes::copy_from_slice(bytes))
+        })
+    }
+}
+
+struct MemoryWriter {
+    fs: MemoryFs,
+    file: SharedFile,
+    path: FilePath,
+    len: u64,
+    reserved_to: u64,
+    storage: Storage,
+}
+
+impl FileWriter for MemoryWriter {
+    fn path(&self) -> &FilePath {
+        &self.path
+    }
+
+    fn len(&self) -> u64 {
+        self.len
+    }
+
+    fn append(&mut self, bytes: Bytes) -> BoxFuture<'_, Result<()>> {
+        ready(move || {
+            let offset = self.len;
+            self.len += bytes.len() as u64;
+            self.fs.change_file(&self.file, |file| file.write(offset, bytes));
+            Ok(())
+        })
+    }
+
+    fn sync(&mut self, reach: Sync) -> BoxFuture<'_, Result<()>> {
+        ready(move || {
+            if reach == Sync::Disk {
+                let _tree = lock(&self.fs.shared.tree);
+                lock(&self.file).sync();
+            }
+            Ok(())
+        })
+    }
+
+    fn reserve(&mut self, bytes: u64) -> BoxFuture<'_, Result<()>> {
+        ready(move || {
+            let (from, to) = (self.reserved_to.max(self.len), self.len + bytes);
+            if self.storage == Storage::Log && to > from {
+                let zeros = Bytes::from(vec![0; (to - from) as usize]);
+                self.fs.change_file(&self.file, |file| file.write(from, zeros));
+                self.reserved_to = to;
+            }
+            Ok(())
+        })
+    }
+
+    fn close(self: Box<Self>) -> BoxFuture<'static, Result<()>> {
+        ready(move || {
+            if self.reserved_to > self.len {
+                self.fs.change_file(&self.file, |file| file.cut(self.len));
+            }
+            Ok(())
+        })
+    }
+}

@@ -1,0 +1,409 @@
+//! The sorted list under the memstore: a skip list whose nodes and cells lie in chunks of one arena.
+//!
+//! One writer at a time (it holds the list's lock through [`Writer`]), any number of readers that take no lock.
+//! Nothing is ever removed or moved, so what a reader found stays valid as long as the list; all memory goes at once
+//! with the last reference to the list.
+//!
+//! ```text
+//! node, 8-aligned:  prefix 8 | seq id 8 | key len 4 | value len 4 | tags len 2 | height 1 | - 5
+//!                   | next 8 x height | key | value | tags
+//! ```
+//!
+//! The first bytes of the row stand in the node as one number, so most comparisons are one compare of integers; links
+//! and key lie beside it, so a comparison rarely touches a second cache line.
+//!
+//! All `unsafe` of the memstore is here. What it rests on:
+//! 1. a node's fields and bytes are written before the node is linked, and never again (its links apart, which are
+//!    atomics);
+//! 2. a link is stored with Release after (1) and loaded with Acquire, so who sees a node sees it whole;
+//! 3. chunks are freed only when the list is dropped, and every [`Cursor`] holds the list;
+//! 4. pointers to nodes come from the chunk's own pointer, so they may reach the bytes behind the node.
+
+use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
+use std::cmp::Ordering;
+use std::ptr::{self, NonNull};
+use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicU64, Ordering::*};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use cell::{Cell, CellOrder, key};
+
+/// Levels at most. With one node in four on the next level, twelve serve 16 M cells without getting slower.
+const HEIGHT_MAX: usize = 12;
+/// Size of the first chunk: thousands of regions with a handful of cells each must cost little.
+const CHUNK_BYTES_MIN: usize = 4 << 10;
+/// Size that chunks grow to, each as large as all before it together.
+const CHUNK_BYTES_MAX: usize = 2 << 20;
+/// Levels at which the last insert's neighbourhood is tried before a search from the top.
+const HINT_LEVELS: usize = 3;
+/// Cells that a forward seek steps over before it searches from the top.
+const SEEK_STEPS: usize = 4;
+
+const ALIGN: usize = align_of::<Node>();
+const NODE_LEN: usize = size_of::<Node>();
+const LINK_LEN: usize = size_of::<Link>();
+const _: () = assert!(ALIGN == 8 && NODE_LEN == 32 && LINK_LEN == 8);
+
+/// The fixed part of a node; links, key, value and tags follow it.
+#[repr(C)]
+struct Node {
+    prefix: u64,
+    seq_id: u64,
+    key_len: u32,
+    value_len: u32,
+    tags_len: u16,
+    height: u8,
+}
+
+type Link = AtomicPtr<Node>;
+
+/// A sorted list of cells that only grows.
+pub(super) struct List {
+    order: CellOrder,
+    head: [Link; HEIGHT_MAX],
+    // Levels in use; a hint for readers, who may as well start too high or too low.
+    height: AtomicU8,
+    chunk_bytes: AtomicU64,
+    state: Mutex<WriterState>,
+}
+
+/// What only the writer needs.
+struct WriterState {
+    chunks: Vec<Chunk>,
+    free: *mut u8,
+    free_len: usize,
+    random: u64,
+    // The last insert's place: per level the last node before what was inserted (null: the head), and where that was
+    // linked, the node itself. Rows that come in order are thus appended without a search.
+    hint: [*mut Node; HEIGHT_MAX],
+}
+
+struct Chunk {
+    start: NonNull<u8>,
+    layout: Layout,
+}
+
+// SAFETY: the raw pointers lead into chunks that the list owns; readers only follow links (invariants 1 and 2) and the
+// writer's pointers are used under its lock.
+unsafe impl Send for List {}
+// SAFETY: as above.
+unsafe impl Sync for List {}
+
+impl Drop for List {
+    fn drop(&mut self) {
+        let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
+        for chunk in &state.chunks {
+            // SAFETY: allocated with this layout; nobody holds the list any more (invariant 3).
+            unsafe { dealloc(chunk.start.as_ptr(), chunk.layout) };
+        }
+    }
+}
+
+/// What a comparison needs of the key that is looked for.
+struct Target<'a> {
+    prefix: u64,
+    key: &'a [u8],
+}
+
+impl<'a> Target<'a> {
+    #[inline]
+    fn new(order: CellOrder, key: &'a [u8]) -> Target<'a> {
+        Target { prefix: prefix_of(order, key), key }
+    }
+}
+
+/// The first eight bytes of the row as a number that orders as the rows do, as far as it tells them apart.
+#[inline]
+fn prefix_of(order: CellOrder, key: &[u8]) -> u64 {
+    if order != CellOrder::Plain {
+        return 0;
+    }
+    let row = key::row(key);
+    if let Some(first) = row.first_chunk::<8>() {
+        return u64::from_be_bytes(*first);
+    }
+    let mut padded = [0; 8];
+    padded[..row.len()].copy_from_slice(row);
+    u64::from_be_bytes(padded)
+}
+
+impl List {
+    pub(super) fn new(order: CellOrder) -> List {
+        List {
+            order,
+            head: [const { AtomicPtr::new(ptr::null_mut()) }; HEIGHT_MAX],
+            height: AtomicU8::new(1),
+            chunk_bytes: AtomicU64::new(0),
+            state: Mutex::new(WriterState {
+                chunks: Vec::new(),
+                free: ptr::null_mut(),
+                free_len: 0,
+                random: 0x9e37_79b9_7f4a_7c15,
+                hint: [ptr::null_mut(); HEIGHT_MAX],
+            }),
+        }
+    }
+
+    /// Bytes of memory that hold the cells.
+    pub(super) fn chunk_bytes(&self) -> u64 {
+        self.chunk_bytes.load(Relaxed)
+    }
+
+    pub(super) fn order(&self) -> CellOrder {
+        self.order
+    }
+
+    /// Becomes the one writer. A writer that panicked left the list whole: a node is linked last.
+    pub(super) fn write(&self) -> Writer<'_> {
+        Writer { list: self, state: self.state.lock().unwrap_or_else(PoisonError::into_inner) }
+    }
+
+    /// The node behind `node` on `level`; a null `node` is the head.
+    #[inline]
+    fn next(&self, node: *mut Node, level: usize) -> *mut Node {
+        self.link(node, level).load(Acquire)
+    }
+
+    #[inline]
+    fn link(&self, node: *mut Node, level: usize) -> &Link {
+        if node.is_null() {
+            return &self.head[level];
+        }
+        // SAFETY: a node met on a level has a link of that level behind its fixed part (invariants 1, 2 and 4), and
+        // lives as long as the list.
+        unsafe { &*node.cast::<u8>().add(NODE_LEN).cast::<Link>().add(level) }
+    }
+
+    #[inline]
+    fn compare_key(&self, node: *mut Node, target: &Target<'_>) -> Ordering {
+        debug_assert!(!node.is_null());
+        // SAFETY: a linked node is whole (invariants 1 and 2).
+        let prefix = unsafe { (*node).prefix };
+        // SAFETY: as above.
+        prefix.cmp(&target.prefix).then_with(|| self.order.compare_keys(unsafe { key_of(node) }, target.key))
+    }
+
+    /// Whether the node comes before a cell of the target's key and of `seq_id`.
+    #[inline]
+    fn is_before(&self, node: *mut Node, target: &Target<'_>, seq_id: u64) -> bool {
+        // SAFETY: a linked node is whole.
+        self.compare_key(node, target).then_with(|| seq_id.cmp(unsafe { &(*node).seq_id })) == Ordering::Less
+    }
+
+    /// The last node for which `is_before` holds (null: none), and the node behind it (null: none).
+    #[inline]
+    fn search(&self, is_before: impl Fn(*mut Node) -> bool) -> (*mut Node, *mut Node) {
+        let mut at = ptr::null_mut();
+        let mut beyond = ptr::null_mut();
+        for level in (0..usize::from(self.height.load(Relaxed))).rev() {
+            loop {
+                let next = self.next(at, level);
+                // What stopped the level above stops this one too.
+                if next.is_null() || next == beyond || !is_before(next) {
+                    beyond = next;
+                    break;
+                }
+                at = next;
+            }
+        }
+        (at, beyond)
+    }
+}
+
+/// # Safety
+/// `node` is a linked node of a list that outlives `'a`.
+#[inline]
+unsafe fn key_of<'a>(node: *mut Node) -> &'a [u8] {
+    // SAFETY: the key lies behind the links (invariants 1 and 4).
+    unsafe {
+        let at = node.cast::<u8>().add(NODE_LEN + LINK_LEN * usize::from((*node).height));
+        std::slice::from_raw_parts(at, (*node).key_len as usize)
+    }
+}
+
+/// # Safety
+/// As for [`key_of`].
+#[inline]
+unsafe fn cell_of<'a>(node: *mut Node) -> Cell<'a> {
+    // SAFETY: key, value and tags lie behind the links (invariants 1 and 4).
+    unsafe {
+        let key = key_of(node);
+        let value = std::slice::from_raw_parts(key.as_ptr().add(key.len()), (*node).value_len as usize);
+        let tags = std::slice::from_raw_parts(value.as_ptr().add(value.len()), usize::from((*node).tags_len));
+        Cell { key, value, tags, seq_id: (*node).seq_id }
+    }
+}
+
+/// The one writer of a list, as long as it lives.
+pub(super) struct Writer<'a> {
+    list: &'a List,
+    state: MutexGuard<'a, WriterState>,
+}
+
+impl Writer<'_> {
+    /// Copies a cell into its place. Of cells with the same key and sequence id the one inserted last comes first.
+    pub(super) fn insert(&mut self, cell: &Cell<'_>) {
+        let list = self.list;
+        let target = Target::new(list.order, cell.key);
+        let height = self.state.random_height();
+        if height > usize::from(list.height.load(Relaxed)) {
+            list.height.store(height as u8, Relaxed);
+        }
+        self.find_place(&target, cell.seq_id);
+        let node = self.make_node(&target, cell, height);
+        for level in 0..height {
+            let before = self.state.hint[level];
+            list.link(node, level).store(list.next(before, level), Relaxed);
+            // Release: whoever meets the node sees all that was written to it (invariant 2).
+            list.link(before, level).store(node, Release);
+            self.state.hint[level] = node;
+        }
+    }
+
+    /// Sets the hint to the last nodes before the target, per level.
+    fn find_place(&mut self, target: &Target<'_>, seq_id: u64) {
+        let list = self.list;
+        let hint = &mut self.state.hint;
+        let is_before = |node: *mut Node| node.is_null() || list.is_before(node, target, seq_id);
+        let is_behind = |node: *mut Node| node.is_null() || !list.is_before(node, target, seq_id);
+        // The hint is exact for the cell inserted last: its nodes stand before that cell, their successors behind it.
+        // So where it brackets the target on one level, it does on all levels above.
+        let fitting = (0..HINT_LEVELS)
+            .find(|level| is_before(hint[*level]) && is_behind(list.next(hint[*level], *level)));
+        let (mut at, from) = match fitting {
+            Some(level) => (hint[level], level),
+            None => (ptr::null_mut(), HEIGHT_MAX),
+        };
+        let mut beyond = ptr::null_mut();
+        for level in (0..from).rev() {
+            loop {
+                let next = list.next(at, level);
+                if next.is_null() || next == beyond || is_behind(next) {
+                    beyond = next;
+                    break;
+                }
+                at = next;
+            }
+            hint[level] = at;
+        }
+    }
+
+    /// A node that holds a copy of `cell` and is not linked yet.
+    fn make_node(&mut self, target: &Target<'_>, cell: &Cell<'_>, height: usize) -> *mut Node {
+        let bytes_at = NODE_LEN + LINK_LEN * height;
+        let len = bytes_at + cell.key.len() + cell.value.len() + cell.tags.len();
+        let start = self.allocate(len.next_multiple_of(ALIGN));
+        let node = start.cast::<Node>();
+        // SAFETY: `start` is aligned and has room for the fixed part, the links and the bytes; nobody else knows it.
+        unsafe {
+            node.write(Node {
+                prefix: target.prefix,
+                seq_id: cell.seq_id,
+                key_len: u32::try_from(cell.key.len()).expect("cells are bounded far below 4 GiB"),
+                value_len: u32::try_from(cell.value.len()).expect("cells are bounded far below 4 GiB"),
+                tags_len: u16::try_from(cell.tags.len()).expect("tags have a length of two bytes"),
+                height: height as u8,
+            });
+            for level in 0..height {
+                start.add(NODE_LEN).cast::<Link>().add(level).write(AtomicPtr::new(ptr::null_mut()));
+            }
+            let mut at = start.add(bytes_at);
+            for part in [cell.key, cell.value, cell.tags] {
+                ptr::copy_nonoverlapping(part.as_ptr(), at, part.len());
+                at = at.add(part.len());
+            }
+        }
+        node
+    }
+
+    /// `len` bytes (a multiple of the alignment) that nobody else uses.
+    fn allocate(&mut self, len: usize) -> *mut u8 {
+        if len > self.state.free_len {
+            let held = self.list.chunk_bytes.load(Relaxed) as usize;
+            let chunk_len = held.clamp(CHUNK_BYTES_MIN, CHUNK_BYTES_MAX);
+            // A large cell gets memory of its own, so that the rest of the open chunk is not given up for it.
+            if len > chunk_len / 4 {
+                return self.new_chunk(len);
+            }
+            self.state.free = self.new_chunk(chunk_len);
+            self.state.free_len = chunk_len;
+        }
+        let start = self.state.free;
+        // SAFETY: at least `len` bytes of the chunk are left behind `free`.
+        self.state.free = unsafe { start.add(len) };
+        self.state.free_len -= len;
+        start
+    }
+
+    fn new_chunk(&mut self, len: usize) -> *mut u8 {
+        let layout = Layout::from_size_align(len, ALIGN).expect("a chunk's length is far below isize::MAX");
+        // SAFETY: the layout's size is not zero: a node has a fixed part.
+        let Some(start) = NonNull::new(unsafe { alloc(layout) }) else { handle_alloc_error(layout) };
+        self.state.chunks.push(Chunk { start, layout });
+        self.list.chunk_bytes.fetch_add(len as u64, Relaxed);
+        start.as_ptr()
+    }
+}
+
+impl WriterState {
+    /// 1, and one more with a chance of one in four each. Xorshift: the heights need to be mixed, not secret.
+    fn random_height(&mut self) -> usize {
+        self.random ^= self.random << 13;
+        self.random ^= self.random >> 7;
+        self.random ^= self.random << 17;
+        (1 + (self.random >> 32).trailing_zeros() as usize / 2).min(HEIGHT_MAX)
+    }
+}
+
+/// A place in a list: at a cell, or at none (before the first seek, past the end).
+pub(super) struct Cursor {
+    list: Arc<List>,
+    // Null, or a linked node of `list`.
+    node: *mut Node,
+}
+
+// SAFETY: the node is only read, and the list that owns it goes along.
+unsafe impl Send for Cursor {}
+// SAFETY: as above; nothing changes through a shared reference.
+unsafe impl Sync for Cursor {}
+
+impl Cursor {
+    pub(super) fn new(list: Arc<List>) -> Cursor {
+        Cursor { list, node: ptr::null_mut() }
+    }
+
+    pub(super) fn seek(&mut self, key: &[u8]) {
+        let target = Target::new(self.list.order, key);
+        self.node = self.list.search(|node| self.list.compare_key(node, &target) == Ordering::Less).1;
+    }
+
+    pub(super) fn seek_forward(&mut self, key: &[u8]) {
+        if self.node.is_null() {
+            return;
+        }
+        let target = Target::new(self.list.order, key);
+        for _ in 0..SEEK_STEPS {
+            if self.node.is_null() || self.list.compare_key(self.node, &target) != Ordering::Less {
+                return;
+            }
+            self.node = self.list.next(self.node, 0);
+        }
+        self.seek(key);
+    }
+
+    pub(super) fn seek_before(&mut self, key: &[u8]) {
+        let target = Target::new(self.list.order, key);
+        self.node = self.list.search(|node| self.list.compare_key(node, &target) == Ordering::Less).0;
+    }
+
+    pub(super) fn next(&mut self) {
+        if !self.node.is_null() {
+            self.node = self.list.next(self.node, 0);
+        }
+    }
+
+    #[inline]
+    pub(super) fn cell(&self) -> Option<Cell<'_>> {
+        // SAFETY: not null, so a linked node of the list that this cursor holds.
+        (!self.node.is_null()).then(|| unsafe { cell_of(self.node) })
+    }
+}

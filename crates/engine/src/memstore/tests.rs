@@ -1,0 +1,248 @@
+//! The memstore against a sorted map, and with readers beside the writer.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use cell::{KeyBuf, KeyValue};
+use proptest::prelude::*;
+
+use super::*;
+
+fn put(row: &[u8], qualifier: &[u8], timestamp: i64, value: &[u8]) -> KeyValue {
+    KeyValue::new(row, b"f", qualifier, timestamp, CellType::Put, value)
+}
+
+/// All cells from the start on, as (key, sequence id, value).
+fn all(memstore: &Memstore) -> Vec<(Vec<u8>, u64, Vec<u8>)> {
+    let mut cursor = memstore.cursor();
+    cursor.seek(&KeyBuf::first_on_row(b""));
+    let mut found = Vec::new();
+    while let Some(cell) = cursor.cell() {
+        found.push((cell.key.to_vec(), cell.seq_id, cell.value.to_vec()));
+        cursor.next();
+    }
+    found
+}
+
+#[test]
+fn an_empty_memstore_has_nothing_and_costs_nothing() {
+    let memstore = Memstore::new(CellOrder::Plain);
+    assert_eq!((memstore.heap_bytes(), memstore.data_bytes(), memstore.timestamps()), (0, 0, None));
+    let mut cursor = memstore.cursor();
+    cursor.next();
+    cursor.seek(&KeyBuf::first_on_row(b""));
+    assert!(cursor.cell().is_none());
+    cursor.seek_before(&KeyBuf::last_on_row(b"z"));
+    assert!(cursor.cell().is_none());
+    assert!(!memstore.may_have_time(TimeRange::ALL, i64::MIN));
+}
+
+#[test]
+fn of_equal_keys_the_newest_write_comes_first_and_the_last_of_one_write() {
+    let memstore = Memstore::new(CellOrder::Plain);
+    for (value, seq_id) in [("a", 5), ("b", 7), ("c", 6), ("d", 7)] {
+        memstore.insert(&put(b"r", b"q", 1, value.as_bytes()).view(seq_id));
+    }
+    let values: Vec<_> = all(&memstore).into_iter().map(|(_, seq_id, value)| (seq_id, value)).collect();
+    assert_eq!(values, [(7, b"d".to_vec()), (7, b"b".to_vec()), (6, b"c".to_vec()), (5, b"a".to_vec())]);
+    assert_eq!(memstore.max_seq_id(), 7);
+}
+
+#[test]
+fn markers_that_reach_back_widen_the_time_range() {
+    let memstore = Memstore::new(CellOrder::Plain);
+    memstore.insert(&put(b"r", b"q", 100, b"v").view(1));
+    assert_eq!(memstore.timestamps(), Some((100, 100)));
+    assert!(!memstore.may_have_time(TimeRange { from: 0, to: 100 }, i64::MIN));
+    assert!(memstore.may_have_time(TimeRange { from: 0, to: 101 }, 100));
+    assert!(!memstore.may_have_time(TimeRange::ALL, 101));
+    memstore.insert(&KeyValue::new(b"r", b"f", b"q", 100, CellType::Delete, b"").view(2));
+    assert_eq!((memstore.timestamps(), memstore.family_delete_count()), (Some((100, 100)), 0));
+    memstore.insert(&KeyValue::new(b"r", b"f", b"", 90, CellType::DeleteFamily, b"").view(3));
+    assert_eq!((memstore.timestamps(), memstore.family_delete_count()), (Some((0, 100)), 1));
+}
+
+#[test]
+fn tags_large_cells_and_empty_values_are_kept_whole() {
+    let memstore = Memstore::new(CellOrder::Plain);
+    let large = vec![7; 3 << 20];
+    let cells = [
+        KeyValue::with_tags(b"r1", b"f", b"q", 1, CellType::Put, b"v", &[0, 2, 64, 1]),
+        put(b"r2", b"q", 1, &large),
+        put(b"r3", b"", 1, b""),
+    ];
+    for cell in &cells {
+        memstore.insert(&cell.view(1));
+    }
+    let mut cursor = memstore.cursor();
+    cursor.seek(&KeyBuf::first_on_row(b""));
+    let mut data_bytes = 0;
+    for cell in &cells {
+        assert_eq!(&cursor.cell().unwrap().to_key_value(), cell);
+        data_bytes += cell.bytes().len() as u64;
+        cursor.next();
+    }
+    assert_eq!(memstore.data_bytes(), data_bytes);
+    // A large cell takes what it needs, not a multiple of the chunk size.
+    assert!(
+        (data_bytes..data_bytes + (16 << 10)).contains(&memstore.heap_bytes()),
+        "{}",
+        memstore.heap_bytes()
+    );
+}
+
+#[test]
+fn a_cursor_outlives_its_memstore() {
+    let memstore = Memstore::new(CellOrder::Plain);
+    memstore.insert(&put(b"r", b"q", 1, b"v").view(1));
+    let mut cursor = memstore.cursor();
+    cursor.seek(&KeyBuf::first_on_row(b""));
+    drop(memstore);
+    assert_eq!(cursor.cell().unwrap().value, b"v");
+}
+
+type Model = BTreeMap<(Vec<u8>, Vec<u8>, std::cmp::Reverse<i64>, std::cmp::Reverse<u64>), Vec<u8>>;
+
+fn cells() -> impl Strategy<Value = Vec<(Vec<u8>, Vec<u8>, i64, u64)>> {
+    let row =
+        prop_oneof![proptest::collection::vec(0..3u8, 0..4), proptest::collection::vec(any::<u8>(), 7..11)];
+    let qualifier = proptest::collection::vec(0..2u8, 0..3);
+    proptest::collection::vec((row, qualifier, 0..5i64, 0..9u64), 1..200)
+}
+
+/// Fewer cases under Miri, which runs thousands of times slower.
+fn config() -> ProptestConfig {
+    ProptestConfig {
+        cases: if cfg!(miri) { 3 } else { 256 },
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    }
+}
+
+proptest! {
+    #![proptest_config(config())]
+
+    #[test]
+    fn agrees_with_a_sorted_map(cells in cells(), seeks in cells(), sorted: bool) {
+        let memstore = Memstore::new(CellOrder::Plain);
+        let mut model = Model::new();
+        let mut cells = cells;
+        if sorted {
+            cells.sort();
+        }
+        for (at, (row, qualifier, timestamp, seq_id)) in cells.into_iter().enumerate() {
+            let value = at.to_be_bytes().to_vec();
+            let key = (row.clone(), qualifier.clone(), std::cmp::Reverse(timestamp), std::cmp::Reverse(seq_id));
+            if model.contains_key(&key) {
+                continue;
+            }
+            memstore.insert(&put(&row, &qualifier, timestamp, &value).view(seq_id));
+            model.insert(key, value);
+        }
+        let expected: Vec<_> = model.values().cloned().collect();
+        let found: Vec<_> = all(&memstore).into_iter().map(|(_, _, value)| value).collect();
+        prop_assert_eq!(&found, &expected);
+        prop_assert_eq!(memstore.cell_count() as usize, expected.len());
+        prop_assert!(memstore.heap_bytes() >= memstore.data_bytes());
+
+        let mut forward = memstore.cursor();
+        forward.seek(&KeyBuf::first_on_row(b""));
+        let mut seeks = seeks;
+        seeks.sort();
+        for (row, qualifier, timestamp, _) in seeks {
+            let bound = (row.clone(), qualifier.clone(), std::cmp::Reverse(timestamp), std::cmp::Reverse(u64::MAX));
+            let key = KeyBuf::new(&row, b"f", &qualifier, timestamp, CellType::Put as u8);
+            let mut cursor = memstore.cursor();
+            cursor.seek(&key);
+            let behind = model.range(bound.clone()..).next().map(|(_, value)| &value[..]);
+            prop_assert_eq!(cursor.cell().map(|cell| cell.value), behind);
+            // Sorted by rising timestamps, some of the keys lie before the cursor: it never goes back.
+            let at_or_behind = forward.cell().is_none_or(|cell| {
+                CellOrder::Plain.compare_keys(cell.key, &key) != std::cmp::Ordering::Greater
+            });
+            if at_or_behind && (behind.is_none() || forward.cell().is_some()) {
+                forward.seek_forward(&key);
+                prop_assert_eq!(forward.cell().map(|cell| cell.value), behind);
+            }
+            cursor.seek_before(&key);
+            let before = model.range(..bound).next_back().map(|(_, value)| &value[..]);
+            prop_assert_eq!(cursor.cell().map(|cell| cell.value), before);
+        }
+    }
+}
+
+/// Readers run beside the writer: what was inserted before they look is there, whole and in order.
+#[test]
+fn readers_see_whole_cells_in_order_while_the_writer_inserts() {
+    let count: u64 = if cfg!(miri) { 200 } else { 40_000 };
+    let memstore = Memstore::new(CellOrder::Plain);
+    let inserted = AtomicU64::new(0);
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while !stop.load(Ordering::Relaxed) {
+                    let before = inserted.load(Ordering::Acquire);
+                    let mut cursor = memstore.cursor();
+                    cursor.seek(&KeyBuf::first_on_row(b""));
+                    let (mut seen, mut last) = (0, Vec::new());
+                    while let Some(cell) = cursor.cell() {
+                        assert_eq!(cell.row(), cell.value, "a cell is whole when it is met");
+                        assert!(last.as_slice() < cell.key, "cells come in order");
+                        last = cell.key.to_vec();
+                        seen += u64::from(cell.seq_id <= before);
+                        cursor.next();
+                    }
+                    assert_eq!(seen, before);
+                }
+            });
+        }
+        for at in 1..=count {
+            let row = (at.wrapping_mul(0x9e37_79b9_7f4a_7c15)).to_be_bytes();
+            memstore.insert(&put(&row, b"q", 1, &row).view(at));
+            inserted.store(at, Ordering::Release);
+        }
+        stop.store(true, Ordering::Relaxed);
+    });
+}
+
+/// Run with `--ignored --nocapture`: what do a million inserts cost, in order and at random?
+#[test]
+#[ignore = "a measurement, not a check"]
+#[allow(clippy::disallowed_methods)] // Measures real time.
+fn insert_costs() {
+    const COUNT: u64 = 1_000_000;
+    for (name, mix) in [("in order", 1_u64), ("at random", 0x9e37_79b9_7f4a_7c15)] {
+        let cells: Vec<_> = (0..COUNT)
+            .map(|at| put(format!("{:026}", at.wrapping_mul(mix)).as_bytes(), b"q", 1, &[b'v'; 100]))
+            .collect();
+        let memstore = Memstore::new(CellOrder::Plain);
+        let start = std::time::Instant::now();
+        let mut writer = memstore.write();
+        for (at, cell) in cells.iter().enumerate() {
+            writer.insert(&cell.view(at as u64));
+        }
+        drop(writer);
+        let inserted = start.elapsed();
+        let start = std::time::Instant::now();
+        let mut cursor = memstore.cursor();
+        let mut bytes = 0;
+        for cell in &cells {
+            cursor.seek(cell.view(0).key);
+            bytes += cursor.cell().unwrap().value.len();
+        }
+        let sought = start.elapsed();
+        let start = std::time::Instant::now();
+        cursor.seek(&KeyBuf::first_on_row(b""));
+        while let Some(cell) = cursor.cell() {
+            bytes += cell.value.len();
+            cursor.next();
+        }
+        println!(
+            "{name}: insert {inserted:?}, seek {sought:?}, walk {:?}, heap {} data {} ({bytes})",
+            start.elapsed(),
+            memstore.heap_bytes(),
+            memstore.data_bytes()
+        );
+    }
+}

@@ -1,1 +1,9 @@
-//! To be filled in.
+//! Layer 2: the border between HBase's protocol and our own types.
+//!
+//! * [`exception`]: Java exceptions by class name, in the forms in which they travel;
+//! * [`service`]: HBase's services as traits over protobuf messages, and the tables of their methods.
+//!
+//! Knows nothing about: connections and frames (`rpc`), regions and files (`engine`).
+
+pub mod exception;
+pub mod service;

@@ -1,0 +1,52 @@
+//! `AdminService`: what a region server does for the master and for tools.
+
+use crate::service::service;
+
+service! {
+    /// What a region server does for the master and for tools.
+    "AdminService" AdminService dispatch_admin ADMIN_METHODS
+    works {
+        /// A region, and on demand its compaction state and best split row.
+        "GetRegionInfo" get_region_info(GetRegionInfoRequest) -> GetRegionInfoResponse;
+        /// The store files of a region.
+        "GetStoreFile" get_store_file(GetStoreFileRequest) -> GetStoreFileResponse;
+        /// The regions that are served here.
+        "GetOnlineRegion" get_online_region(GetOnlineRegionRequest) -> GetOnlineRegionResponse;
+        /// Opens regions; answers when they are asked for, the outcome is reported to the master.
+        "OpenRegion" open_region(OpenRegionRequest) -> OpenRegionResponse;
+        /// Prepares for opening a region.
+        "WarmupRegion" warmup_region(WarmupRegionRequest) -> WarmupRegionResponse;
+        /// Closes a region; answers when it is asked for, the outcome is reported to the master.
+        "CloseRegion" close_region(CloseRegionRequest) -> CloseRegionResponse;
+        /// Flushes a region and returns when it is done.
+        "FlushRegion" flush_region(FlushRegionRequest) -> FlushRegionResponse;
+        /// Asks for a compaction of a region.
+        "CompactRegion" compact_region(CompactRegionRequest) -> CompactRegionResponse;
+        /// Begins a new log file.
+        "RollWALWriter" roll_wal_writer(RollWalWriterRequest) -> RollWalWriterResponse;
+        /// The server's name and the port of its pages.
+        "GetServerInfo" get_server_info(GetServerInfoRequest) -> GetServerInfoResponse;
+        /// Stops the server.
+        "StopServer" stop_server(StopServerRequest) -> StopServerResponse;
+        /// Reads the configuration again.
+        "UpdateConfiguration" update_configuration(UpdateConfigurationRequest) -> UpdateConfigurationResponse;
+        /// Figures of the regions served here.
+        "GetRegionLoad" get_region_load(GetRegionLoadRequest) -> GetRegionLoadResponse;
+        /// Opens and closes regions; answers at once, the outcomes are reported to the master.
+        "ExecuteProcedures" execute_procedures(ExecuteProceduresRequest) -> ExecuteProceduresResponse;
+    }
+    refused {
+        "CompactionSwitch" (CompactionSwitchRequest) -> CompactionSwitchResponse;
+        "ReplicateWALEntry" (ReplicateWalEntryRequest) -> ReplicateWalEntryResponse;
+        "Replay" (ReplicateWalEntryRequest) -> ReplicateWalEntryResponse;
+        "UpdateFavoredNodes" (UpdateFavoredNodesRequest) -> UpdateFavoredNodesResponse;
+        "ClearCompactionQueues" (ClearCompactionQueuesRequest) -> ClearCompactionQueuesResponse;
+        "ClearRegionBlockCache" (ClearRegionBlockCacheRequest) -> ClearRegionBlockCacheResponse;
+        "GetSpaceQuotaSnapshots" (GetSpaceQuotaSnapshotsRequest) -> GetSpaceQuotaSnapshotsResponse;
+        "ClearSlowLogsResponses" (ClearSlowLogResponseRequest) -> ClearSlowLogResponses;
+        "GetLogEntries" (LogRequest) -> LogEntry;
+        "GetCachedFilesList" (GetCachedFilesListRequest) -> GetCachedFilesListResponse;
+        "GetSlowLogResponses" (SlowLogResponseRequest) -> SlowLogResponses;
+        "GetLargeLogResponses" (SlowLogResponseRequest) -> SlowLogResponses;
+    }
+}

@@ -1,0 +1,176 @@
+//! `ClientService`: reads and writes of rows.
+
+use base::BoxFuture;
+use bytes::Bytes;
+use prost::Message;
+
+use crate::exception::{Answer, JavaException, class};
+use crate::service::encode;
+use crate::service::method::{Method, Support, refuse};
+use crate::service::remote::{Caller, Remote, decode_response};
+
+/// A request and the cell block that came with it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct CellRequest<M> {
+    /// The message.
+    pub message: M,
+    /// Its cells, as KeyValueCodec has them.
+    pub cells: Bytes,
+}
+
+impl<M> From<M> for CellRequest<M> {
+    fn from(message: M) -> CellRequest<M> {
+        CellRequest { message, cells: Bytes::new() }
+    }
+}
+
+/// An answer and the cell block that goes with it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct CellReply<M> {
+    /// The message.
+    pub message: M,
+    /// Its cells, as KeyValueCodec has them: pieces to be read one behind the other.
+    pub cells: Vec<Bytes>,
+}
+
+impl<M> CellReply<M> {
+    /// The cell block in one piece, copied if there are several.
+    pub fn cell_bytes(&self) -> Bytes {
+        match &self.cells[..] {
+            [] => Bytes::new(),
+            [one] => one.clone(),
+            several => several.concat().into(),
+        }
+    }
+}
+
+impl<M> From<M> for CellReply<M> {
+    fn from(message: M) -> CellReply<M> {
+        CellReply { message, cells: Vec::new() }
+    }
+}
+
+/// Reads and writes of rows, by callers that take cells in cell blocks.
+///
+/// The answers are those that a client of HBase's newest version with KeyValueCodec gets; what older clients get
+/// instead (cells within the messages) is made where frames are answered.
+pub trait ClientService: Send + Sync + 'static {
+    /// Reads one row.
+    fn get(
+        &self,
+        request: CellRequest<proto::GetRequest>,
+    ) -> BoxFuture<'_, Answer<CellReply<proto::GetResponse>>>;
+    /// Changes one row.
+    fn mutate(
+        &self,
+        request: CellRequest<proto::MutateRequest>,
+    ) -> BoxFuture<'_, Answer<CellReply<proto::MutateResponse>>>;
+    /// Reads and changes rows of several regions, each for itself.
+    fn multi(
+        &self,
+        request: CellRequest<proto::MultiRequest>,
+    ) -> BoxFuture<'_, Answer<CellReply<proto::MultiResponse>>>;
+    /// Opens, continues or closes a scanner.
+    fn scan(
+        &self,
+        request: CellRequest<proto::ScanRequest>,
+    ) -> BoxFuture<'_, Answer<CellReply<proto::ScanResponse>>>;
+}
+
+/// Every method of ClientService in HBase 2.6, and what becomes of it here.
+pub const CLIENT_METHODS: &[Method] = &[
+    works("Get", "GetRequest", "GetResponse"),
+    works("Mutate", "MutateRequest", "MutateResponse"),
+    works("Scan", "ScanRequest", "ScanResponse"),
+    works("Multi", "MultiRequest", "MultiResponse"),
+    Method {
+        name: "BulkLoadHFile",
+        request: "BulkLoadHFileRequest",
+        response: "BulkLoadHFileResponse",
+        support: Support::Refused(class::DO_NOT_RETRY_IO),
+    },
+    Method {
+        name: "PrepareBulkLoad",
+        request: "PrepareBulkLoadRequest",
+        response: "PrepareBulkLoadResponse",
+        support: Support::Refused(class::DO_NOT_RETRY_IO),
+    },
+    Method {
+        name: "CleanupBulkLoad",
+        request: "CleanupBulkLoadRequest",
+        response: "CleanupBulkLoadResponse",
+        support: Support::Refused(class::DO_NOT_RETRY_IO),
+    },
+    Method {
+        name: "ExecService",
+        request: "CoprocessorServiceRequest",
+        response: "CoprocessorServiceResponse",
+        support: Support::Refused(class::UNKNOWN_PROTOCOL),
+    },
+    Method {
+        name: "ExecRegionServerService",
+        request: "CoprocessorServiceRequest",
+        response: "CoprocessorServiceResponse",
+        support: Support::Refused(class::UNKNOWN_PROTOCOL),
+    },
+];
+
+const fn works(name: &'static str, request: &'static str, response: &'static str) -> Method {
+    Method { name, request, response, support: Support::Works }
+}
+
+/// The exception for a method of ClientService that does not work.
+pub fn refuse_client(method: &str, param: &Bytes) -> JavaException {
+    match (method, proto::CoprocessorServiceRequest::decode(param.clone())) {
+        ("ExecService", Ok(request)) => no_endpoint(&request.call.service_name, &request.region.value),
+        ("ExecRegionServerService", Ok(request)) => no_endpoint(&request.call.service_name, b""),
+        _ => refuse(CLIENT_METHODS, method),
+    }
+}
+
+/// As HBase answers a call of an endpoint that is not loaded.
+fn no_endpoint(service: &str, region: &[u8]) -> JavaException {
+    let place =
+        if region.is_empty() { String::new() } else { format!(" in region {}", region.escape_ascii()) };
+    JavaException::new(
+        class::UNKNOWN_PROTOCOL,
+        format!("No registered coprocessor service found for {service}{place}"),
+    )
+}
+
+async fn call<Request: Message, Response: Message + Default>(
+    caller: &impl Caller,
+    method: &'static str,
+    request: CellRequest<Request>,
+) -> Answer<CellReply<Response>> {
+    let (response, cells) =
+        caller.call("ClientService", method, encode(&request.message), request.cells).await?;
+    Ok(CellReply { message: decode_response(method, response)?, cells: vec![cells] })
+}
+
+impl<C: Caller> ClientService for Remote<C> {
+    fn get(
+        &self,
+        request: CellRequest<proto::GetRequest>,
+    ) -> BoxFuture<'_, Answer<CellReply<proto::GetResponse>>> {
+        Box::pin(call(&self.0, "Get", request))
+    }
+    fn mutate(
+        &self,
+        request: CellRequest<proto::MutateRequest>,
+    ) -> BoxFuture<'_, Answer<CellReply<proto::MutateResponse>>> {
+        Box::pin(call(&self.0, "Mutate", request))
+    }
+    fn multi(
+        &self,
+        request: CellRequest<proto::MultiRequest>,
+    ) -> BoxFuture<'_, Answer<CellReply<proto::MultiResponse>>> {
+        Box::pin(call(&self.0, "Multi", request))
+    }
+    fn scan(
+        &self,
+        request: CellRequest<proto::ScanRequest>,
+    ) -> BoxFuture<'_, Answer<CellReply<proto::ScanResponse>>> {
+        Box::pin(call(&self.0, "Scan", request))
+    }
+}

@@ -1,0 +1,143 @@
+//! `MasterService`: tables, regions, procedures, the cluster.
+
+use crate::service::service;
+
+service! {
+    /// Tables, regions, procedures, the cluster.
+    "MasterService" MasterService dispatch_master MASTER_METHODS
+    works {
+        /// How many regions of a table still have an older descriptor.
+        "GetSchemaAlterStatus" get_schema_alter_status(GetSchemaAlterStatusRequest) -> GetSchemaAlterStatusResponse;
+        /// Descriptors of tables by name or pattern.
+        "GetTableDescriptors" get_table_descriptors(GetTableDescriptorsRequest) -> GetTableDescriptorsResponse;
+        /// Descriptors of all enabled or all disabled tables.
+        "ListTableDescriptorsByState" list_table_descriptors_by_state(ListTableDescriptorsByStateRequest) -> ListTableDescriptorsByStateResponse;
+        /// Names of tables by pattern.
+        "GetTableNames" get_table_names(GetTableNamesRequest) -> GetTableNamesResponse;
+        /// Names of all enabled or all disabled tables.
+        "ListTableNamesByState" list_table_names_by_state(ListTableNamesByStateRequest) -> ListTableNamesByStateResponse;
+        /// Figures of servers and regions.
+        "GetClusterStatus" get_cluster_status(GetClusterStatusRequest) -> GetClusterStatusResponse;
+        /// Whether the master serves; 2.x clients ask before each other call.
+        "IsMasterRunning" is_master_running(IsMasterRunningRequest) -> IsMasterRunningResponse;
+        /// Begins to remove a disabled table.
+        "DeleteTable" delete_table(DeleteTableRequest) -> DeleteTableResponse;
+        /// Begins to open the regions of a disabled table.
+        "EnableTable" enable_table(EnableTableRequest) -> EnableTableResponse;
+        /// Begins to close the regions of an enabled table.
+        "DisableTable" disable_table(DisableTableRequest) -> DisableTableResponse;
+        /// Begins to make a table.
+        "CreateTable" create_table(CreateTableRequest) -> CreateTableResponse;
+        /// Stops the whole cluster.
+        "Shutdown" shutdown(ShutdownRequest) -> ShutdownResponse;
+        /// Stops the master.
+        "StopMaster" stop_master(StopMasterRequest) -> StopMasterResponse;
+        /// Whether the master keeps users out.
+        "IsMasterInMaintenanceMode" is_master_in_maintenance_mode(IsInMaintenanceModeRequest) -> IsInMaintenanceModeResponse;
+        /// Whether regions are moved to even out the load.
+        "IsBalancerEnabled" is_balancer_enabled(IsBalancerEnabledRequest) -> IsBalancerEnabledResponse;
+        /// Whether regions may be split or merged.
+        "IsSplitOrMergeEnabled" is_split_or_merge_enabled(IsSplitOrMergeEnabledRequest) -> IsSplitOrMergeEnabledResponse;
+        /// Whether regions are split and merged to even out their sizes.
+        "IsNormalizerEnabled" is_normalizer_enabled(IsNormalizerEnabledRequest) -> IsNormalizerEnabledResponse;
+        /// Whether hbase:meta is tidied up.
+        "IsCatalogJanitorEnabled" is_catalog_janitor_enabled(IsCatalogJanitorEnabledRequest) -> IsCatalogJanitorEnabledResponse;
+        /// Whether old files are removed.
+        "IsCleanerChoreEnabled" is_cleaner_chore_enabled(IsCleanerChoreEnabledRequest) -> IsCleanerChoreEnabledResponse;
+        /// Whether snapshots are removed when their time to live is over.
+        "IsSnapshotCleanupEnabled" is_snapshot_cleanup_enabled(IsSnapshotCleanupEnabledRequest) -> IsSnapshotCleanupEnabledResponse;
+        /// Begins a procedure of the old kind, such as the flush of a table.
+        "ExecProcedure" exec_procedure(ExecProcedureRequest) -> ExecProcedureResponse;
+        /// Whether a procedure of the old kind is done.
+        "IsProcedureDone" is_procedure_done(IsProcedureDoneRequest) -> IsProcedureDoneResponse;
+        /// One namespace.
+        "GetNamespaceDescriptor" get_namespace_descriptor(GetNamespaceDescriptorRequest) -> GetNamespaceDescriptorResponse;
+        /// All namespaces.
+        "ListNamespaceDescriptors" list_namespace_descriptors(ListNamespaceDescriptorsRequest) -> ListNamespaceDescriptorsResponse;
+        /// Descriptors of the tables of a namespace.
+        "ListTableDescriptorsByNamespace" list_table_descriptors_by_namespace(ListTableDescriptorsByNamespaceRequest) -> ListTableDescriptorsByNamespaceResponse;
+        /// Names of the tables of a namespace.
+        "ListTableNamesByNamespace" list_table_names_by_namespace(ListTableNamesByNamespaceRequest) -> ListTableNamesByNamespaceResponse;
+        /// Whether a table is enabled.
+        "GetTableState" get_table_state(GetTableStateRequest) -> GetTableStateResponse;
+        /// What became of a procedure.
+        "getProcedureResult" get_procedure_result(GetProcedureResultRequest) -> GetProcedureResultResponse;
+        /// How users can log in.
+        "getSecurityCapabilities" get_security_capabilities(SecurityCapabilitiesRequest) -> SecurityCapabilitiesResponse;
+        /// All procedures.
+        "GetProcedures" get_procedures(GetProceduresRequest) -> GetProceduresResponse;
+        /// All locks that procedures hold.
+        "GetLocks" get_locks(GetLocksRequest) -> GetLocksResponse;
+        /// Servers that get no regions.
+        "ListDecommissionedRegionServers" list_decommissioned_region_servers(ListDecommissionedRegionServersRequest) -> ListDecommissionedRegionServersResponse;
+        /// The names of all namespaces.
+        "ListNamespaces" list_namespaces(ListNamespacesRequest) -> ListNamespacesResponse;
+        /// Begins to flush the regions of a table.
+        "FlushTable" flush_table(FlushTableRequest) -> FlushTableResponse;
+    }
+    refused {
+        "AddColumn" (AddColumnRequest) -> AddColumnResponse;
+        "DeleteColumn" (DeleteColumnRequest) -> DeleteColumnResponse;
+        "ModifyColumn" (ModifyColumnRequest) -> ModifyColumnResponse;
+        "MoveRegion" (MoveRegionRequest) -> MoveRegionResponse;
+        "MergeTableRegions" (MergeTableRegionsRequest) -> MergeTableRegionsResponse;
+        "AssignRegion" (AssignRegionRequest) -> AssignRegionResponse;
+        "UnassignRegion" (UnassignRegionRequest) -> UnassignRegionResponse;
+        "OfflineRegion" (OfflineRegionRequest) -> OfflineRegionResponse;
+        "SplitRegion" (SplitTableRegionRequest) -> SplitTableRegionResponse;
+        "TruncateRegion" (TruncateRegionRequest) -> TruncateRegionResponse;
+        "truncateTable" (TruncateTableRequest) -> TruncateTableResponse;
+        "ModifyTable" (ModifyTableRequest) -> ModifyTableResponse;
+        "Balance" (BalanceRequest) -> BalanceResponse;
+        "SetBalancerRunning" (SetBalancerRunningRequest) -> SetBalancerRunningResponse;
+        "SetSplitOrMergeEnabled" (SetSplitOrMergeEnabledRequest) -> SetSplitOrMergeEnabledResponse;
+        "Normalize" (NormalizeRequest) -> NormalizeResponse;
+        "SetNormalizerRunning" (SetNormalizerRunningRequest) -> SetNormalizerRunningResponse;
+        "RunCatalogScan" (RunCatalogScanRequest) -> RunCatalogScanResponse;
+        "EnableCatalogJanitor" (EnableCatalogJanitorRequest) -> EnableCatalogJanitorResponse;
+        "RunCleanerChore" (RunCleanerChoreRequest) -> RunCleanerChoreResponse;
+        "SetCleanerChoreRunning" (SetCleanerChoreRunningRequest) -> SetCleanerChoreRunningResponse;
+        "ExecMasterService" (CoprocessorServiceRequest) -> CoprocessorServiceResponse;
+        "Snapshot" (SnapshotRequest) -> SnapshotResponse;
+        "GetCompletedSnapshots" (GetCompletedSnapshotsRequest) -> GetCompletedSnapshotsResponse;
+        "DeleteSnapshot" (DeleteSnapshotRequest) -> DeleteSnapshotResponse;
+        "IsSnapshotDone" (IsSnapshotDoneRequest) -> IsSnapshotDoneResponse;
+        "RestoreSnapshot" (RestoreSnapshotRequest) -> RestoreSnapshotResponse;
+        "SwitchSnapshotCleanup" (SetSnapshotCleanupRequest) -> SetSnapshotCleanupResponse;
+        "ExecProcedureWithRet" (ExecProcedureRequest) -> ExecProcedureResponse;
+        "ModifyNamespace" (ModifyNamespaceRequest) -> ModifyNamespaceResponse;
+        "CreateNamespace" (CreateNamespaceRequest) -> CreateNamespaceResponse;
+        "DeleteNamespace" (DeleteNamespaceRequest) -> DeleteNamespaceResponse;
+        "SetQuota" (SetQuotaRequest) -> SetQuotaResponse;
+        "getLastMajorCompactionTimestamp" (MajorCompactionTimestampRequest) -> MajorCompactionTimestampResponse;
+        "getLastMajorCompactionTimestampForRegion" (MajorCompactionTimestampForRegionRequest) -> MajorCompactionTimestampResponse;
+        "AbortProcedure" (AbortProcedureRequest) -> AbortProcedureResponse;
+        "AddReplicationPeer" (AddReplicationPeerRequest) -> AddReplicationPeerResponse;
+        "RemoveReplicationPeer" (RemoveReplicationPeerRequest) -> RemoveReplicationPeerResponse;
+        "EnableReplicationPeer" (EnableReplicationPeerRequest) -> EnableReplicationPeerResponse;
+        "DisableReplicationPeer" (DisableReplicationPeerRequest) -> DisableReplicationPeerResponse;
+        "GetReplicationPeerConfig" (GetReplicationPeerConfigRequest) -> GetReplicationPeerConfigResponse;
+        "UpdateReplicationPeerConfig" (UpdateReplicationPeerConfigRequest) -> UpdateReplicationPeerConfigResponse;
+        "ListReplicationPeers" (ListReplicationPeersRequest) -> ListReplicationPeersResponse;
+        "IsReplicationPeerEnabled" (GetReplicationPeerStateRequest) -> GetReplicationPeerStateResponse;
+        "ReplicationPeerModificationSwitch" (ReplicationPeerModificationSwitchRequest) -> ReplicationPeerModificationSwitchResponse;
+        "GetReplicationPeerModificationProcedures" (GetReplicationPeerModificationProceduresRequest) -> GetReplicationPeerModificationProceduresResponse;
+        "IsReplicationPeerModificationEnabled" (IsReplicationPeerModificationEnabledRequest) -> IsReplicationPeerModificationEnabledResponse;
+        "DecommissionRegionServers" (DecommissionRegionServersRequest) -> DecommissionRegionServersResponse;
+        "RecommissionRegionServer" (RecommissionRegionServerRequest) -> RecommissionRegionServerResponse;
+        "GetSpaceQuotaRegionSizes" (GetSpaceQuotaRegionSizesRequest) -> GetSpaceQuotaRegionSizesResponse;
+        "GetQuotaStates" (GetQuotaStatesRequest) -> GetQuotaStatesResponse;
+        "ClearDeadServers" (ClearDeadServersRequest) -> ClearDeadServersResponse;
+        "SwitchRpcThrottle" (SwitchRpcThrottleRequest) -> SwitchRpcThrottleResponse;
+        "IsRpcThrottleEnabled" (IsRpcThrottleEnabledRequest) -> IsRpcThrottleEnabledResponse;
+        "SwitchExceedThrottleQuota" (SwitchExceedThrottleQuotaRequest) -> SwitchExceedThrottleQuotaResponse;
+        "Grant" (GrantRequest) -> GrantResponse;
+        "Revoke" (RevokeRequest) -> RevokeResponse;
+        "GetUserPermissions" (GetUserPermissionsRequest) -> GetUserPermissionsResponse;
+        "HasUserPermissions" (HasUserPermissionsRequest) -> HasUserPermissionsResponse;
+        "GetLogEntries" (LogRequest) -> LogEntry;
+        "ModifyTableStoreFileTracker" (ModifyTableStoreFileTrackerRequest) -> ModifyTableStoreFileTrackerResponse;
+        "ModifyColumnStoreFileTracker" (ModifyColumnStoreFileTrackerRequest) -> ModifyColumnStoreFileTrackerResponse;
+        "FlushMasterStore" (FlushMasterStoreRequest) -> FlushMasterStoreResponse;
+    }
+}

@@ -1,0 +1,132 @@
+//! Open files that fail as planned.
+
+use std::sync::Arc;
+
+use base::BoxFuture;
+use bytes::{Bytes, BytesMut};
+
+use super::plan::{Fault, Operation, Shared};
+use super::planned;
+use crate::{Error, FilePath, FileReader, FileWriter, Result, Sync};
+
+pub(super) struct FaultyReader {
+    pub(super) inner: Arc<dyn FileReader>,
+    pub(super) shared: Arc<Shared>,
+}
+
+impl FileReader for FaultyReader {
+    fn path(&self) -> &FilePath {
+        self.inner.path()
+    }
+
+    fn len(&self) -> u64 {
+        self.inner.len()
+    }
+
+    fn read_at(&self, offset: u64, len: usize) -> BoxFuture<'_, Result<Bytes>> {
+        Box::pin(async move {
+            match self.shared.meet(Operation::Read, self.path()).await {
+                None => self.inner.read_at(offset, len).await,
+                Some(Fault::Flip) => Ok(flipped(self.inner.read_at(offset, len).await?)),
+                Some(_) => Err(planned(Operation::Read, self.path())),
+            }
+        })
+    }
+}
+
+// The bytes with one bit wrong, in the middle.
+fn flipped(bytes: Bytes) -> Bytes {
+    let mut bytes = BytesMut::from(bytes);
+    let middle = bytes.len() / 2;
+    if let Some(byte) = bytes.get_mut(middle) {
+        *byte ^= 0x04;
+    }
+    bytes.freeze()
+}
+
+pub(super) struct FaultyWriter {
+    inner: Box<dyn FileWriter>,
+    shared: Arc<Shared>,
+    // Why the file refuses everything but `close`.
+    broken: Option<&'static str>,
+}
+
+impl FaultyWriter {
+    pub(super) fn new(inner: Box<dyn FileWriter>, shared: Arc<Shared>) -> FaultyWriter {
+        FaultyWriter { inner, shared, broken: None }
+    }
+
+    fn usable(&self, operation: Operation) -> Result<()> {
+        match self.broken {
+            Some(reason) => Err(Error::io(self.path(), operation.name(), reason)),
+            None => Ok(()),
+        }
+    }
+
+    async fn append_planned(&mut self, bytes: Bytes) -> Result<()> {
+        self.usable(Operation::Append)?;
+        let path = self.inner.path().clone();
+        let fault = self.shared.meet(Operation::Append, &path).await;
+        match fault {
+            None | Some(Fault::Flip | Fault::FailAfter | Fault::Tear) => {
+                self.shared.take_space(bytes.len() as u64, &path)?;
+            }
+            Some(Fault::NoSpace) => return Err(Error::NoSpace { path }),
+            Some(_) => return Err(planned(Operation::Append, &path)),
+        }
+        match fault {
+            Some(Fault::Flip) => return self.inner.append(flipped(bytes)).await,
+            Some(Fault::Tear) => self.inner.append(bytes.slice(..bytes.len() / 2)).await?,
+            _ => self.inner.append(bytes).await?,
+        }
+        if fault.is_none() {
+            return Ok(());
+        }
+        // What was written cannot be taken back, so the next append would stand behind it.
+        self.broken = Some("an earlier append failed half way");
+        Err(planned(Operation::Append, &path))
+    }
+
+    async fn sync_planned(&mut self, reach: Sync) -> Result<()> {
+        self.usable(Operation::Sync)?;
+        let path = self.inner.path().clone();
+        let synced = self.shared.guarded(Operation::Sync, &path, self.inner.sync(reach)).await;
+        if synced.is_err() {
+            self.broken = Some("an earlier sync of this file failed");
+        }
+        synced
+    }
+}
+
+impl FileWriter for FaultyWriter {
+    fn path(&self) -> &FilePath {
+        self.inner.path()
+    }
+
+    fn len(&self) -> u64 {
+        self.inner.len()
+    }
+
+    fn append(&mut self, bytes: Bytes) -> BoxFuture<'_, Result<()>> {
+        Box::pin(self.append_planned(bytes))
+    }
+
+    fn sync(&mut self, reach: Sync) -> BoxFuture<'_, Result<()>> {
+        Box::pin(self.sync_planned(reach))
+    }
+
+    fn reserve(&mut self, bytes: u64) -> BoxFuture<'_, Result<()>> {
+        Box::pin(async move {
+            self.usable(Operation::Reserve)?;
+            let path = self.inner.path().clone();
+            self.shared.guarded(Operation::Reserve, &path, self.inner.reserve(bytes)).await
+        })
+    }
+
+    fn close(self: Box<Self>) -> BoxFuture<'static, Result<()>> {
+        Box::pin(async move {
+            let path = self.inner.path().clone();
+            self.shared.guarded(Operation::Close, &path, self.inner.close()).await
+        })
+    }
+}

@@ -1,0 +1,228 @@
+//! Which call fails, and how.
+
+use std::collections::BTreeMap;
+use std::future::pending;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use base::env::{Clock, Random};
+
+use crate::{Error, FilePath, Result};
+
+/// What is asked of a file system.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[allow(missing_docs)] // Each is the method of its name.
+pub enum Operation {
+    Create,
+    Open,
+    Read,
+    Append,
+    Sync,
+    Reserve,
+    Close,
+    Rename,
+    Delete,
+    Stat,
+    List,
+    MakeDirs,
+    SyncDir,
+    Fence,
+}
+
+impl Operation {
+    /// The word that an error has for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Operation::Create => "create",
+            Operation::Open => "open",
+            Operation::Read => "read",
+            Operation::Append => "append",
+            Operation::Sync => "sync",
+            Operation::Reserve => "reserve",
+            Operation::Close => "close",
+            Operation::Rename => "rename",
+            Operation::Delete => "delete",
+            Operation::Stat => "stat",
+            Operation::List => "list",
+            Operation::MakeDirs => "make directory",
+            Operation::SyncDir => "sync directory",
+            Operation::Fence => "fence",
+        }
+    }
+}
+
+/// How a call fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// An input/output error; nothing was done.
+    Fail,
+    /// An input/output error, though all was done.
+    FailAfter,
+    /// The disk is full; nothing was done.
+    NoSpace,
+    /// An append writes about half of its bytes, then fails; the file refuses more. Other calls: as [`Fault::Fail`].
+    Tear,
+    /// A read or an append has one bit wrong and reports success. No effect on other calls.
+    Flip,
+    /// The call takes this much longer, then succeeds.
+    Delay(Duration),
+    /// The call never ends.
+    Hang,
+}
+
+/// Calls that meet a fault.
+#[derive(Clone)]
+pub struct Rule {
+    fault: Fault,
+    operation: Option<Operation>,
+    path_part: String,
+    let_pass: u64,
+    times: u64,
+    chance: Option<(u64, Arc<dyn Random>)>,
+}
+
+impl Rule {
+    /// Every call meets `fault`, unless narrowed by the other methods.
+    pub fn new(fault: Fault) -> Rule {
+        Rule { fault, operation: None, path_part: String::new(), let_pass: 0, times: u64::MAX, chance: None }
+    }
+
+    /// Only calls of `operation`.
+    pub fn on(mut self, operation: Operation) -> Rule {
+        self.operation = Some(operation);
+        self
+    }
+
+    /// Only calls whose path contains `part`.
+    pub fn at(mut self, part: &str) -> Rule {
+        part.clone_into(&mut self.path_part);
+        self
+    }
+
+    /// The first `calls` that match pass.
+    pub fn after(mut self, calls: u64) -> Rule {
+        self.let_pass = calls;
+        self
+    }
+
+    /// At most `calls` meet the fault; later ones pass.
+    pub fn times(mut self, calls: u64) -> Rule {
+        self.times = calls;
+        self
+    }
+
+    /// Of the calls that match, one in `n` by chance.
+    pub fn one_in(mut self, n: u64, random: Arc<dyn Random>) -> Rule {
+        self.chance = Some((n.max(1), random));
+        self
+    }
+
+    fn hits(&mut self, operation: Operation, path: &FilePath) -> bool {
+        let matches = self.operation.is_none_or(|only| only == operation);
+        if !matches || !path.as_str().contains(&self.path_part) || self.times == 0 {
+            return false;
+        }
+        if self.let_pass > 0 {
+            self.let_pass -= 1;
+            return false;
+        }
+        if self.chance.as_ref().is_some_and(|(n, random)| random.next_u64() % n != 0) {
+            return false;
+        }
+        self.times -= 1;
+        true
+    }
+}
+
+/// Faults to come. Without rules everything succeeds.
+#[derive(Clone)]
+pub struct Plan {
+    clock: Arc<dyn Clock>,
+    rules: Vec<Rule>,
+    space_left: Option<u64>,
+}
+
+impl Plan {
+    /// No faults yet; `clock` measures delays.
+    pub fn new(clock: Arc<dyn Clock>) -> Plan {
+        Plan { clock, rules: Vec::new(), space_left: None }
+    }
+
+    /// Adds a rule. Of several that hit one call, the first made counts.
+    pub fn rule(mut self, rule: Rule) -> Plan {
+        self.rules.push(rule);
+        self
+    }
+
+    /// The disk is full after `bytes` more.
+    pub fn space(mut self, bytes: u64) -> Plan {
+        self.space_left = Some(bytes);
+        self
+    }
+}
+
+/// The plan as it goes, with counts of what happened.
+pub(super) struct PlanState {
+    pub(super) rules: Vec<Rule>,
+    pub(super) space_left: Option<u64>,
+    pub(super) calls: BTreeMap<Operation, u64>,
+    pub(super) faults: u64,
+}
+
+pub(super) struct Shared {
+    clock: Arc<dyn Clock>,
+    plan: Mutex<PlanState>,
+}
+
+impl Shared {
+    pub(super) fn new(plan: Plan) -> Shared {
+        let Plan { clock, rules, space_left } = plan;
+        Shared { clock, plan: Mutex::new(PlanState { rules, space_left, calls: BTreeMap::new(), faults: 0 }) }
+    }
+
+    pub(super) fn plan(&self) -> MutexGuard<'_, PlanState> {
+        self.plan.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Counts a call and says which fault it meets; delays are over then.
+    pub(super) async fn meet(&self, operation: Operation, path: &FilePath) -> Option<Fault> {
+        match self.decide(operation, path)? {
+            Fault::Delay(duration) => {
+                self.clock.sleep(duration).await;
+                None
+            }
+            Fault::Hang => pending().await,
+            fault => Some(fault),
+        }
+    }
+
+    fn decide(&self, operation: Operation, path: &FilePath) -> Option<Fault> {
+        let mut plan = self.plan();
+        *plan.calls.entry(operation).or_default() += 1;
+        // Every rule counts the call, whichever hits.
+        let mut met = None;
+        for rule in &mut plan.rules {
+            if met.is_none() && rule.hits(operation, path) {
+                met = Some(rule.fault);
+            }
+        }
+        plan.faults += u64::from(met.is_some());
+        met
+    }
+
+    /// Takes room for `bytes`. A call that needs none (0) still fails on a disk without any.
+    pub(super) fn take_space(&self, bytes: u64, path: &FilePath) -> Result<()> {
+        let mut plan = self.plan();
+        match plan.space_left {
+            Some(left) if left == 0 || left < bytes => {
+                plan.faults += 1;
+                Err(Error::NoSpace { path: path.clone() })
+            }
+            Some(left) => {
+                plan.space_left = Some(left - bytes);
+                Ok(())
+            }
+            None => Ok(()),
+        }
+    }
+}

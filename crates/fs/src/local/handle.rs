@@ -46,3 +46,20 @@ pub(super) fn error_of(path: &FilePath, operation: &'static str, errno: Errno) -
         errno => Error::Io { path, operation, message: errno.to_string() },
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_say_what_can_be_done() {
+        let path = FilePath::new("f");
+        let of = |errno| error_of(&path, "append", errno);
+        assert!(matches!(of(Errno::NOENT), Error::NotFound { .. }));
+        assert!(matches!(of(Errno::NOTDIR), Error::NotFound { .. }));
+        assert!(matches!(of(Errno::EXIST), Error::AlreadyExists { .. }));
+        assert!(matches!(of(Errno::NOSPC), Error::NoSpace { .. }));
+        assert!(matches!(of(Errno::DQUOT), Error::NoSpace { .. }));
+        assert!(of(Errno::IO).to_string().starts_with("f: append failed: "));
+    }
+}

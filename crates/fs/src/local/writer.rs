@@ -182,3 +182,65 @@ impl FileWriter for LocalWriter {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::OwnedFd;
+
+    use base::pool::Pool;
+    use rustix::fs::{MemfdFlags, Mode, OFlags, SealFlags};
+
+    use super::*;
+
+    fn writer(fd: OwnedFd) -> LocalWriter {
+        let handle = Handle::new(fd, Arc::new(Pool::new("fs", 1)));
+        LocalWriter::new(handle, FilePath::new("f"), Storage::Log)
+    }
+
+    #[tokio::test]
+    async fn a_full_device() {
+        let fd = rustix::fs::open("/dev/full", OFlags::WRONLY, Mode::empty()).unwrap();
+        let mut writer = writer(fd);
+        let full = writer.append(Bytes::from_static(b"x")).await;
+        assert!(matches!(full, Err(Error::NoSpace { .. })), "{full:?}");
+        assert_eq!(writer.len(), 0);
+        // A device cannot be cut, so the writer cannot know what stands behind the end.
+        let broken = writer.append(Bytes::from_static(b"x")).await.unwrap_err();
+        assert!(broken.to_string().contains(CUT_FAILED), "{broken}");
+    }
+
+    #[tokio::test]
+    async fn a_failed_sync_is_the_last() {
+        // A device that takes bytes and knows no sync.
+        let fd = rustix::fs::open("/dev/null", OFlags::WRONLY, Mode::empty()).unwrap();
+        let mut writer = writer(fd);
+        writer.append(Bytes::from_static(b"x")).await.unwrap();
+        assert!(writer.sync(Sync::Disk).await.is_err());
+        for refused in [
+            writer.sync(Sync::Disk).await,
+            writer.sync(Sync::Visible).await,
+            writer.append(Bytes::from_static(b"x")).await,
+            writer.reserve(10).await,
+        ] {
+            assert!(refused.unwrap_err().to_string().contains(SYNC_FAILED));
+        }
+        Box::new(writer).close().await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_failed_append_leaves_nothing_behind_the_end() {
+        // A file that may not grow beyond 1 MB: a longer append writes up to there, then fails.
+        let file = rustix::fs::memfd_create("f", MemfdFlags::ALLOW_SEALING).unwrap();
+        rustix::fs::ftruncate(&file, 1_000_000).unwrap();
+        rustix::fs::fcntl_add_seals(&file, SealFlags::GROW).unwrap();
+        let mut writer = writer(file.try_clone().unwrap());
+        writer.append(Bytes::from(vec![1; 600_000])).await.unwrap();
+        for _ in 0..2 {
+            let refused = writer.append(Bytes::from(vec![2; 600_000])).await.unwrap_err();
+            assert!(!refused.to_string().contains(CUT_FAILED), "{refused}");
+            assert_eq!(writer.len(), 600_000);
+            assert_eq!(rustix::fs::fstat(&file).unwrap().st_size, 600_000);
+        }
+        writer.sync(Sync::Disk).await.unwrap();
+    }
+}

@@ -1,0 +1,120 @@
+//! What only a true directory can show: roots, locks, links, names that are no text.
+
+#![allow(clippy::unwrap_used)] // A panic is how a test fails.
+
+mod support;
+
+use std::os::unix::ffi::OsStrExt;
+use std::sync::Arc;
+
+use base::pool::Pool;
+use bytes::Bytes;
+use fs::local::LocalFs;
+use fs::{Error, FilePath, FileSystem, Storage};
+use support::TempDir;
+
+fn path(text: &str) -> FilePath {
+    FilePath::new(text)
+}
+
+fn pool() -> Arc<Pool> {
+    Arc::new(Pool::new("fs", 2))
+}
+
+#[tokio::test]
+async fn a_root_must_be_there_or_be_made() {
+    let dir = TempDir::new("root");
+    let root = dir.path().join("a/b");
+    assert!(matches!(LocalFs::new(&root, pool()), Err(Error::NotFound { .. })));
+    let fs = LocalFs::create(&root, pool()).unwrap();
+    fs.make_dirs(&path("c")).await.unwrap();
+    assert!(root.join("c").is_dir());
+    assert!(LocalFs::create(&root, pool()).is_ok(), "one that is there is fine");
+    assert!(LocalFs::new(&root, pool()).is_ok());
+    // A file is no root.
+    fs.create(&path("f"), Storage::Data).await.unwrap();
+    assert!(matches!(LocalFs::new(&root.join("f"), pool()), Err(Error::NotFound { .. })));
+    assert!(LocalFs::create(&root.join("f/g"), pool()).is_err());
+}
+
+#[tokio::test]
+async fn one_lock_at_a_time() {
+    let dir = TempDir::new("lock");
+    let (one, other) = (dir.fs(), dir.fs());
+    let at = path("in-use.lock");
+    let held = one.lock(&at).unwrap();
+    assert!(matches!(other.lock(&at), Err(Error::Locked { .. })));
+    drop(held);
+    other.lock(&at).unwrap();
+}
+
+#[tokio::test]
+async fn delete_does_not_follow_links() {
+    let dir = TempDir::new("links");
+    let fs = dir.fs();
+    fs.make_dirs(&path("outside")).await.unwrap();
+    fs.create(&path("outside/kept"), Storage::Data).await.unwrap();
+    fs.make_dirs(&path("tree/sub")).await.unwrap();
+    std::os::unix::fs::symlink(dir.path().join("outside"), dir.path().join("tree/sub/link")).unwrap();
+    std::os::unix::fs::symlink("nowhere", dir.path().join("tree/dangling")).unwrap();
+    let names: Vec<_> = fs.list(&path("tree")).await.unwrap().into_iter().map(|status| status.name).collect();
+    assert_eq!(names, ["sub"], "a link to nothing is nothing");
+    fs.delete(&path("tree")).await.unwrap();
+    assert!(fs.stat(&path("tree")).await.unwrap().is_none());
+    assert!(fs.stat(&path("outside/kept")).await.unwrap().is_some());
+}
+
+#[tokio::test]
+async fn a_name_that_is_no_text_is_shown_and_goes_with_its_tree() {
+    let dir = TempDir::new("names");
+    let fs = dir.fs();
+    fs.make_dirs(&path("d")).await.unwrap();
+    let odd = dir.path().join("d").join(std::ffi::OsStr::from_bytes(b"odd\xff"));
+    std::fs::create_dir(odd).unwrap();
+    assert_eq!(fs.list(&path("d")).await.unwrap()[0].name, "odd\u{fffd}");
+    fs.delete(&path("d")).await.unwrap();
+    assert!(fs.stat(&path("d")).await.unwrap().is_none());
+}
+
+#[tokio::test]
+async fn a_file_cut_behind_our_back_ends_early() {
+    let dir = TempDir::new("cut");
+    let fs = dir.fs();
+    let mut writer = fs.create(&path("f"), Storage::Data).await.unwrap();
+    writer.append(Bytes::from(vec![1; 10_000])).await.unwrap();
+    let reader = fs.open(&path("f")).await.unwrap();
+    std::fs::OpenOptions::new().write(true).open(dir.path().join("f")).unwrap().set_len(100).unwrap();
+    assert!(matches!(reader.read_at(0, 10_000).await, Err(Error::PastEnd { .. })));
+    assert_eq!(reader.read_at(0, 100).await.unwrap().len(), 100);
+}
+
+#[tokio::test]
+async fn a_call_given_up_half_way_ends_the_file() {
+    let dir = TempDir::new("given-up");
+    let pool = Arc::new(Pool::new("fs", 1));
+    let fs = LocalFs::new(dir.path(), pool.clone()).unwrap();
+    let mut writer = fs.create(&path("f"), Storage::Data).await.unwrap();
+    // The only thread is busy, so the append cannot end before it is given up.
+    let (release, wait) = std::sync::mpsc::channel::<()>();
+    pool.execute(move || wait.recv().unwrap());
+    {
+        let mut append = writer.append(Bytes::from_static(b"x"));
+        let polled =
+            std::future::poll_fn(|context| std::task::Poll::Ready(append.as_mut().poll(context).is_ready()));
+        assert!(!polled.await);
+    }
+    release.send(()).unwrap();
+    let error = writer.append(Bytes::from_static(b"y")).await.unwrap_err();
+    assert!(error.to_string().contains("given up"), "{error}");
+}
+
+#[tokio::test]
+async fn times_are_of_this_age() {
+    let dir = TempDir::new("times");
+    let fs = dir.fs();
+    fs.create(&path("f"), Storage::Data).await.unwrap();
+    let modified_ms = fs.stat(&path("f")).await.unwrap().unwrap().modified_ms;
+    let age = dir.path().join("f").metadata().unwrap().modified().unwrap();
+    let expected = age.duration_since(std::time::UNIX_EPOCH).unwrap().as_millis() as u64;
+    assert_eq!(modified_ms, expected);
+}

@@ -256,11 +256,14 @@ impl std::fmt::Debug for KeyValue {
     }
 }
 
+/// Key, value and tags.
+pub type Parts<'a> = (&'a [u8], &'a [u8], &'a [u8]);
+
 /// Key, value and tags of exactly one serialized KeyValue.
 ///
 /// # Errors
 /// [`Malformed`] as for [`KeyValue::from_bytes`].
-pub fn parts(bytes: &[u8]) -> Result<(&[u8], &[u8], &[u8]), Malformed> {
+pub fn parts(bytes: &[u8]) -> Result<Parts<'_>, Malformed> {
     let (lengths, rest) = bytes.split_at_checked(LENGTHS_LEN).ok_or(Malformed("shorter than its lengths"))?;
     let key_len = u32::from_be_bytes([lengths[0], lengths[1], lengths[2], lengths[3]]) as usize;
     let value_len = u32::from_be_bytes([lengths[4], lengths[5], lengths[6], lengths[7]]) as usize;

@@ -10,6 +10,7 @@
 //! Knows nothing about: files, blocks, protobuf, sockets. No input or output happens here.
 
 pub mod cell;
+pub mod codec;
 pub mod key;
 pub mod mutation;
 pub mod order;

@@ -1,0 +1,249 @@
+//! A region's row taken apart, and the changes of rows.
+
+use bytes::Bytes;
+use cell::mutation::Mutation;
+use cell::region::{RegionInfo, ServerName};
+use cell::schema::TableName;
+use cell::{Cell, CellType, KeyValue, LATEST_TIMESTAMP};
+use proto::magic::{with_magic, without_magic};
+
+use crate::meta::{
+    INFO, OPEN_SEQ_NUM, REGION_INFO, RegionStateText, SERVER, SERVER_NAME, SPLIT_A, SPLIT_B, START_CODE,
+    STATE, TABLE, TableState, region_row, table_row,
+};
+
+/// What `hbase:meta` says of a region (its default replica).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MetaRow {
+    /// The region.
+    pub region: RegionInfo,
+    /// Where it is served, or was served last: host and port.
+    pub server: Option<(String, u16)>,
+    /// The start of that server.
+    pub start_code: Option<u64>,
+    /// The region's highest sequence id when it was opened there.
+    pub open_seq_num: Option<i64>,
+    /// Where it is to be opened.
+    pub target: Option<ServerName>,
+    /// Its state.
+    pub state: Option<RegionStateText>,
+    /// Its daughters, if it was split.
+    pub daughters: Vec<RegionInfo>,
+}
+
+impl MetaRow {
+    /// Takes the cells of one row; of several versions the first counts. `None` without a readable `info:regioninfo`:
+    /// a row of a table, or one that clients pass over too. Other columns that cannot be read count as absent.
+    pub fn parse<'a>(cells: impl IntoIterator<Item = Cell<'a>>) -> Option<MetaRow> {
+        let mut region = None;
+        let mut seen = Columns::default();
+        for cell in cells.into_iter().filter(|cell| cell.family() == INFO) {
+            match cell.qualifier() {
+                REGION_INFO if region.is_none() => region = parse_region(cell.value),
+                qualifier => seen.take(qualifier, cell.value),
+            }
+        }
+        Some(MetaRow {
+            region: region?,
+            server: seen.server,
+            start_code: seen.start_code.map(i64::cast_unsigned),
+            open_seq_num: seen.open_seq_num,
+            target: seen.target,
+            state: seen.state,
+            daughters: seen.split_a.into_iter().chain(seen.split_b).collect(),
+        })
+    }
+
+    /// The server that serves the region, or served it last, as one name.
+    pub fn server_name(&self) -> Option<ServerName> {
+        let (host, port) = self.server.clone()?;
+        Some(ServerName { host, port, start_code: self.start_code? })
+    }
+
+    /// Whether this is the row of a region that was split, which clients pass over.
+    pub fn is_split_parent(&self) -> bool {
+        self.region.split && self.region.offline
+    }
+}
+
+/// The columns of a row that were met so far.
+#[derive(Default)]
+struct Columns {
+    server: Option<(String, u16)>,
+    start_code: Option<i64>,
+    open_seq_num: Option<i64>,
+    target: Option<ServerName>,
+    state: Option<RegionStateText>,
+    split_a: Option<RegionInfo>,
+    split_b: Option<RegionInfo>,
+}
+
+impl Columns {
+    fn take(&mut self, qualifier: &[u8], value: &[u8]) {
+        match qualifier {
+            SERVER => keep_first(&mut self.server, || parse_server(value)),
+            START_CODE => keep_first(&mut self.start_code, || parse_long(value)),
+            OPEN_SEQ_NUM => keep_first(&mut self.open_seq_num, || parse_long(value)),
+            SERVER_NAME => {
+                keep_first(&mut self.target, || ServerName::parse(std::str::from_utf8(value).ok()?))
+            }
+            STATE => keep_first(&mut self.state, || RegionStateText::parse(value)),
+            SPLIT_A => keep_first(&mut self.split_a, || parse_region(value)),
+            SPLIT_B => keep_first(&mut self.split_b, || parse_region(value)),
+            _ => {}
+        }
+    }
+}
+
+fn keep_first<T>(place: &mut Option<T>, value: impl FnOnce() -> Option<T>) {
+    if place.is_none() {
+        *place = value();
+    }
+}
+
+fn parse_region(value: &[u8]) -> Option<RegionInfo> {
+    let message: proto::RegionInfo = without_magic(&Bytes::copy_from_slice(value)).ok()?;
+    RegionInfo::try_from(&message).ok()
+}
+
+fn parse_server(value: &[u8]) -> Option<(String, u16)> {
+    let (host, port) = std::str::from_utf8(value).ok()?.rsplit_once(':')?;
+    Some((host.to_string(), port.parse().ok()?))
+}
+
+fn parse_long(value: &[u8]) -> Option<i64> {
+    value.try_into().ok().map(i64::from_be_bytes)
+}
+
+/// The state in a table's row; `None` if the row says nothing of it.
+pub fn parse_table_state<'a>(cells: impl IntoIterator<Item = Cell<'a>>) -> Option<TableState> {
+    let mut states = cells.into_iter().filter(|cell| cell.family() == TABLE && cell.qualifier() == STATE);
+    TableState::from_bytes(states.next()?.value)
+}
+
+/// A new region, or one whose descriptor changed: writes the region and its state.
+pub fn put_region(region: &RegionInfo, state: RegionStateText) -> Mutation {
+    put(region, |row| vec![region_info_cell(row, region), state_cell(row, state)])
+}
+
+/// The region is about to be opened by `server`.
+pub fn put_opening(region: &RegionInfo, server: &ServerName) -> Mutation {
+    put(region, |row| {
+        vec![
+            region_info_cell(row, region),
+            info_cell(row, SERVER_NAME, server.to_string().as_bytes()),
+            state_cell(row, RegionStateText::Opening),
+        ]
+    })
+}
+
+/// The region is served by `server`, which opened it with sequence id `open_seq_num`.
+pub fn put_open(region: &RegionInfo, server: &ServerName, open_seq_num: i64) -> Mutation {
+    put(region, |row| {
+        vec![
+            region_info_cell(row, region),
+            info_cell(row, SERVER, format!("{}:{}", server.host, server.port).as_bytes()),
+            info_cell(row, START_CODE, &server.start_code.to_be_bytes()),
+            info_cell(row, OPEN_SEQ_NUM, &open_seq_num.to_be_bytes()),
+            state_cell(row, RegionStateText::Open),
+        ]
+    })
+}
+
+/// The region's state has changed, but not where it is.
+pub fn put_state(region: &RegionInfo, state: RegionStateText) -> Mutation {
+    put(region, |row| vec![region_info_cell(row, region), state_cell(row, state)])
+}
+
+/// The region is gone.
+pub fn delete_region(region: &RegionInfo) -> Mutation {
+    Mutation::delete(region_row(region), Vec::new())
+}
+
+/// The table's state.
+pub fn put_table_state(table: &TableName, state: TableState) -> Mutation {
+    let row = table_row(table);
+    let cell = KeyValue::new(&row, TABLE, STATE, LATEST_TIMESTAMP, CellType::Put, &state.to_bytes());
+    Mutation::put(row, vec![cell])
+}
+
+/// The table is gone.
+pub fn delete_table(table: &TableName) -> Mutation {
+    Mutation::delete(table_row(table), Vec::new())
+}
+
+fn put(region: &RegionInfo, cells: impl FnOnce(&[u8]) -> Vec<KeyValue>) -> Mutation {
+    let row = region_row(region);
+    let mut cells = cells(&row);
+    cells.sort_by(|left, right| left.view(0).qualifier().cmp(right.view(0).qualifier()));
+    Mutation::put(row, cells)
+}
+
+fn info_cell(row: &[u8], qualifier: &[u8], value: &[u8]) -> KeyValue {
+    KeyValue::new(row, INFO, qualifier, LATEST_TIMESTAMP, CellType::Put, value)
+}
+
+fn region_info_cell(row: &[u8], region: &RegionInfo) -> KeyValue {
+    let owner = RegionInfo { replica_id: 0, ..region.clone() };
+    info_cell(row, REGION_INFO, &with_magic(&proto::RegionInfo::from(&owner)))
+}
+
+fn state_cell(row: &[u8], state: RegionStateText) -> KeyValue {
+    info_cell(row, STATE, state.as_str().as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn region() -> RegionInfo {
+        RegionInfo::new(TableName::parse("ns1:t").unwrap(), "g".into(), "p".into(), 1_700_000_000_000)
+    }
+
+    fn server() -> ServerName {
+        ServerName { host: "h1".into(), port: 16020, start_code: 1_700_000_000_123 }
+    }
+
+    fn parse(mutations: &[Mutation]) -> Option<MetaRow> {
+        MetaRow::parse(mutations.iter().flat_map(|mutation| &mutation.cells).map(|cell| cell.view(0)))
+    }
+
+    #[test]
+    fn an_open_region_is_read_back() {
+        let row = parse(&[put_open(&region(), &server(), 42)]).unwrap();
+        assert_eq!(row.region, region());
+        assert_eq!(row.server_name(), Some(server()));
+        assert_eq!((row.open_seq_num, row.state), (Some(42), Some(RegionStateText::Open)));
+        assert!(!row.is_split_parent());
+    }
+
+    #[test]
+    fn newer_cells_come_first_and_count() {
+        let closing = put_state(&region(), RegionStateText::Closing);
+        let row =
+            parse(&[closing, put_opening(&region(), &server()), put_open(&region(), &server(), 2)]).unwrap();
+        assert_eq!(row.state, Some(RegionStateText::Closing));
+        assert_eq!(row.target, Some(server()));
+        assert_eq!(row.server_name(), Some(server()), "the server's columns stay");
+    }
+
+    #[test]
+    fn cells_are_in_order_and_of_the_row() {
+        for mutation in [put_open(&region(), &server(), 42), put_opening(&region(), &server())] {
+            assert!(mutation.cells.is_sorted_by(|a, b| a.view(0).qualifier() < b.view(0).qualifier()));
+            assert!(mutation.cells.iter().all(|cell| cell.view(0).row() == mutation.row));
+        }
+    }
+
+    #[test]
+    fn rows_without_a_region_are_passed_over() {
+        assert_eq!(parse(&[]), None);
+        let state = put_table_state(&region().table, TableState::Enabling);
+        assert_eq!(parse(std::slice::from_ref(&state)), None);
+        let cells = state.cells.iter().map(|cell| cell.view(0));
+        assert_eq!(parse_table_state(cells), Some(TableState::Enabling));
+        let row = region_row(&region());
+        let rubbish = Mutation::put(row.clone(), vec![info_cell(&row, REGION_INFO, b"rubbish")]);
+        assert_eq!(parse(&[rubbish]), None);
+    }
+}

@@ -1,0 +1,294 @@
+//! Serves the subset of ZooKeeper's protocol by which HBase's clients find a cluster.
+//!
+//! Clients read; changes are refused. Watches are taken and never fired, which the protocol allows a client to see as
+//! nothing having changed. A session is no more than its number, so one of another connection, or of an earlier run of
+//! the server, goes on without being remembered here.
+//!
+//! What a client can cost is bounded: connections, bytes of a request, time between requests.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use base::env::{Env, Incoming, Listener, Stream, TaskClass};
+use bytes::{Bytes, BytesMut};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tracing::{debug, warn};
+
+use crate::coordinator::{Coordinator, Error};
+use crate::protocol::{
+    ConnectRequest, ConnectResponse, Malformed, Operation, PASSWORD_LEN, REQUEST_LEN_MAX, Request, code,
+    put_buffer, put_reply, put_stat, put_strings,
+};
+
+/// Limits of an endpoint.
+#[derive(Debug, Clone)]
+pub struct EndpointOptions {
+    /// Connections at a time; more are closed at once.
+    pub connections_max: usize,
+    /// Time for a client to say that it wants a session, and to take an answer.
+    pub patience: Duration,
+    /// The shortest session timeout granted.
+    pub min_session_timeout: Duration,
+    /// The longest session timeout granted.
+    pub max_session_timeout: Duration,
+}
+
+impl Default for EndpointOptions {
+    fn default() -> EndpointOptions {
+        EndpointOptions {
+            connections_max: 4096,
+            patience: Duration::from_secs(10),
+            min_session_timeout: Duration::from_secs(4),
+            max_session_timeout: Duration::from_secs(40),
+        }
+    }
+}
+
+/// A server of ZooKeeper's protocol over a [`Coordinator`].
+pub struct Endpoint {
+    env: Env,
+    coordinator: Arc<dyn Coordinator>,
+    options: EndpointOptions,
+    stop: watch::Sender<bool>,
+    connections: AtomicUsize,
+}
+
+impl Endpoint {
+    /// An endpoint that is not listening yet.
+    pub fn new(env: Env, coordinator: Arc<dyn Coordinator>, options: EndpointOptions) -> Arc<Endpoint> {
+        Arc::new(Endpoint {
+            env,
+            coordinator,
+            options,
+            stop: watch::channel(false).0,
+            connections: AtomicUsize::new(0),
+        })
+    }
+
+    /// Serves what `listener` accepts, until [`stop`](Endpoint::stop).
+    pub fn serve(self: &Arc<Endpoint>, listener: Box<dyn Listener>) -> JoinHandle<()> {
+        let endpoint = Arc::clone(self);
+        self.env.spawn(TaskClass::Service, async move { endpoint.accept_all(listener).await })
+    }
+
+    /// Accepts no more and closes all connections; clients find their way back to the next one.
+    pub fn stop(&self) {
+        self.stop.send_replace(true);
+    }
+
+    /// Connections now.
+    pub fn connections(&self) -> usize {
+        self.connections.load(Ordering::Relaxed)
+    }
+
+    async fn accept_all(self: Arc<Endpoint>, listener: Box<dyn Listener>) {
+        let mut stop = self.stop.subscribe();
+        loop {
+            let accepted = tokio::select! {
+                biased;
+                _ = stop.wait_for(|stop| *stop) => return,
+                accepted = listener.accept() => accepted,
+            };
+            match accepted {
+                Ok(incoming) => self.admit(incoming),
+                Err(error) => {
+                    // Out of descriptors, most likely: accepting again at once would only spin.
+                    warn!(%error, local = %listener.local_addr(), "cannot accept a connection; next try in 100 ms");
+                    self.env.clock.sleep(Duration::from_millis(100)).await;
+                }
+            }
+        }
+    }
+
+    fn admit(self: &Arc<Endpoint>, incoming: Incoming) {
+        if self.connections() >= self.options.connections_max {
+            debug!(peer = %incoming.peer, "too many connections; closed");
+            return;
+        }
+        self.connections.fetch_add(1, Ordering::Relaxed);
+        let guest = Guest(Arc::clone(self));
+        let task = move || -> base::BoxFuture<'static, ()> {
+            match (incoming.open)() {
+                Ok(stream) => Box::pin(async move { guest.attend(stream, incoming.peer).await }),
+                Err(error) => {
+                    debug!(peer = %incoming.peer, %error, "cannot open a connection");
+                    Box::pin(std::future::ready(()))
+                }
+            }
+        };
+        self.env.spawner.spawn_with(TaskClass::Service, Box::new(task));
+    }
+}
+
+/// A connection's place among the counted ones; left when dropped.
+struct Guest(Arc<Endpoint>);
+
+impl Drop for Guest {
+    fn drop(&mut self) {
+        self.0.connections.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Why a connection ended without being closed by its client.
+#[derive(Debug, thiserror::Error)]
+enum Ended {
+    #[error("it was lost: {0}")]
+    Lost(#[from] io::Error),
+    #[error("{0}")]
+    Malformed(#[from] Malformed),
+    #[error("a request of {0} bytes")]
+    TooLong(u32),
+    #[error("nothing came in time")]
+    Idle,
+    #[error("its answers are not read")]
+    Unread,
+}
+
+impl Guest {
+    async fn attend(self, stream: Box<dyn Stream>, peer: std::net::SocketAddr) {
+        let endpoint = &self.0;
+        let mut stop = endpoint.stop.subscribe();
+        let mut session = Session { endpoint, stream };
+        let ended = tokio::select! {
+            biased;
+            _ = stop.wait_for(|stop| *stop) => return,
+            ended = session.run() => ended,
+        };
+        if let Err(ended) = ended {
+            debug!(%peer, %ended, "a ZooKeeper connection ended");
+        }
+    }
+}
+
+struct Session<'a> {
+    endpoint: &'a Endpoint,
+    stream: Box<dyn Stream>,
+}
+
+impl Session<'_> {
+    async fn run(&mut self) -> Result<(), Ended> {
+        let first = self.read_frame(self.endpoint.options.patience).await?;
+        let request = ConnectRequest::parse(&first)?;
+        let response = self.endpoint.connect(&request);
+        self.write(&response.encode()).await?;
+        if response.session == 0 {
+            return Ok(());
+        }
+        // A client pings every third of its timeout; one that does not is gone.
+        let timeout = Duration::from_millis(u64::try_from(response.timeout_ms).unwrap_or(0));
+        loop {
+            let body = self.read_frame(timeout).await?;
+            let request = Request::parse(&body)?;
+            let mut reply = BytesMut::new();
+            self.endpoint.answer(&request, &mut reply).await;
+            self.write(&reply).await?;
+            if request.operation == Operation::Close {
+                self.stream.shutdown().await?;
+                return Ok(());
+            }
+        }
+    }
+
+    async fn read_frame(&mut self, patience: Duration) -> Result<Bytes, Ended> {
+        let stream = &mut self.stream;
+        let reading = async {
+            let len = stream.read_u32().await?;
+            if len as usize > REQUEST_LEN_MAX {
+                return Err(Ended::TooLong(len));
+            }
+            let mut body = vec![0; len as usize];
+            stream.read_exact(&mut body).await?;
+            Ok(Bytes::from(body))
+        };
+        self.endpoint.env.timeout(patience, reading).await.unwrap_or(Err(Ended::Idle))
+    }
+
+    async fn write(&mut self, bytes: &[u8]) -> Result<(), Ended> {
+        let stream = &mut self.stream;
+        let writing = async {
+            stream.write_all(bytes).await?;
+            stream.flush().await?;
+            Ok(())
+        };
+        self.endpoint.env.timeout(self.endpoint.options.patience, writing).await.unwrap_or(Err(Ended::Unread))
+    }
+}
+
+impl Endpoint {
+    fn zxid(&self) -> i64 {
+        *self.coordinator.changes().borrow()
+    }
+
+    /// Grants a session, unless the client has seen changes that are not known here: it must not see time go back.
+    fn connect(&self, request: &ConnectRequest) -> ConnectResponse {
+        let read_only = request.read_only;
+        if request.last_zxid > self.zxid() {
+            return ConnectResponse { timeout_ms: 0, session: 0, password: [0; PASSWORD_LEN], read_only };
+        }
+        let (min, max) = (self.options.min_session_timeout, self.options.max_session_timeout);
+        let asked = Duration::from_millis(u64::try_from(request.timeout_ms).unwrap_or(0));
+        let timeout_ms = i32::try_from(asked.clamp(min, max).as_millis()).unwrap_or(i32::MAX);
+        let mut password = [0; PASSWORD_LEN];
+        if request.session != 0 && request.password.len() == PASSWORD_LEN {
+            password.copy_from_slice(&request.password);
+            return ConnectResponse { timeout_ms, session: request.session, password, read_only };
+        }
+        self.env.random.fill(&mut password);
+        let session = (self.env.random.next_u64() >> 1).max(1).cast_signed();
+        ConnectResponse { timeout_ms, session, password, read_only }
+    }
+
+    /// Appends the reply to one request.
+    async fn answer(&self, request: &Request, out: &mut BytesMut) {
+        let mut payload = BytesMut::new();
+        let error = match self.carry_out(&request.operation, &mut payload).await {
+            Ok(()) => code::OK,
+            Err(error) => error,
+        };
+        // Read after the znodes: a reply's number is not before that of what it tells.
+        put_reply(out, request.xid, self.zxid(), error, |out| out.extend_from_slice(&payload));
+    }
+
+    async fn carry_out(&self, operation: &Operation, payload: &mut BytesMut) -> Result<(), i32> {
+        let coordinator = &*self.coordinator;
+        match operation {
+            Operation::Exists(path) => {
+                let stat = coordinator.exists(path).await.map_err(code_of)?;
+                put_stat(payload, &stat.ok_or(code::NO_NODE)?);
+            }
+            Operation::GetData(path) => {
+                let node = coordinator.get(path).await.map_err(code_of)?;
+                put_buffer(payload, &node.data);
+                put_stat(payload, &node.stat);
+            }
+            Operation::GetChildren { path, stat: with_stat } => {
+                let (names, stat) = coordinator.children(path).await.map_err(code_of)?;
+                put_strings(payload, &names);
+                if *with_stat {
+                    put_stat(payload, &stat);
+                }
+            }
+            Operation::Sync(path) => put_buffer(payload, path.as_bytes()),
+            Operation::Ping | Operation::Auth | Operation::SetWatches | Operation::Close => {}
+            Operation::Change => return Err(code::NO_AUTH),
+            Operation::Unknown(_) => return Err(code::UNIMPLEMENTED),
+        }
+        Ok(())
+    }
+}
+
+fn code_of(error: Error) -> i32 {
+    match error {
+        Error::NoNode { .. } => code::NO_NODE,
+        Error::BadPath { .. } => code::BAD_ARGUMENTS,
+        Error::NodeExists { .. } | Error::BadVersion { .. } | Error::NotEmpty { .. } => code::NO_AUTH,
+        Error::Unavailable(message) => {
+            warn!(%message, "a ZooKeeper client could not be answered");
+            code::SYSTEM_ERROR
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! Znodes in this process: all that a server that is alone needs.
+//!
+//! Nothing is kept over a restart, as nothing needs to be: the server publishes its znodes when it starts. Change
+//! numbers begin at the time of the start, so that they grow over restarts too, and a client that outlives the server
+//! never sees one go back.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use base::BoxFuture;
+use base::env::{Clock, Env};
+use bytes::Bytes;
+use tokio::sync::watch;
+
+use crate::coordinator::{Coordinator, Error, Mode, Stat, Znode, check_path, parent_and_name};
+
+/// The session that this process's own ephemeral znodes belong to.
+const OWN_SESSION: i64 = 1;
+
+/// A tree of znodes in memory.
+pub struct MemoryCoordinator {
+    clock: Arc<dyn Clock>,
+    changes: watch::Sender<i64>,
+    tree: Mutex<Tree>,
+}
+
+struct Tree {
+    zxid: i64,
+    // By path; the children of a path are those that extend it by one part.
+    nodes: BTreeMap<String, Znode>,
+}
+
+impl MemoryCoordinator {
+    /// A tree with nothing but its root.
+    pub fn new(env: &Env) -> Arc<MemoryCoordinator> {
+        let zxid = i64::try_from(env.clock.now_ms()).unwrap_or(0) << 8;
+        let root = Znode { data: Bytes::new(), stat: Stat::default() };
+        Arc::new(MemoryCoordinator {
+            clock: Arc::clone(&env.clock),
+            changes: watch::channel(zxid).0,
+            tree: Mutex::new(Tree { zxid, nodes: BTreeMap::from([("/".to_string(), root)]) }),
+        })
+    }
+
+    fn read<T>(&self, path: &str, then: impl FnOnce(&Tree, &Znode) -> T) -> Result<T, Error> {
+        check_path(path)?;
+        let tree = self.lock();
+        let node = tree.nodes.get(path).ok_or_else(|| no_node(path))?;
+        Ok(then(&tree, node))
+    }
+
+    /// Does a change, and tells it if it was done.
+    fn change<T>(
+        &self,
+        path: &str,
+        act: impl FnOnce(&mut Tree, i64) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        check_path(path)?;
+        let now_ms = i64::try_from(self.clock.now_ms()).unwrap_or(i64::MAX);
+        let mut tree = self.lock();
+        let done = act(&mut tree, now_ms)?;
+        self.changes.send_replace(tree.zxid);
+        Ok(done)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Tree> {
+        self.tree.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Tree {
+    fn create(&mut self, path: &str, data: Bytes, mode: Mode, now_ms: i64) -> Result<Stat, Error> {
+        if self.nodes.contains_key(path) {
+            return Err(Error::NodeExists { path: path.to_string() });
+        }
+        let (parent, _) = parent_and_name(path).expect("the root exists");
+        let zxid = self.children_changed(parent, 1)?;
+        let stat = Stat {
+            created_zxid: zxid,
+            modified_zxid: zxid,
+            created_ms: now_ms,
+            modified_ms: now_ms,
+            ephemeral_owner: if mode == Mode::Ephemeral { OWN_SESSION } else { 0 },
+            data_len: len_of(&data),
+            children_zxid: zxid,
+            ..Stat::default()
+        };
+        self.nodes.insert(path.to_string(), Znode { data, stat });
+        Ok(stat)
+    }
+
+    fn set(&mut self, path: &str, data: Bytes, version: Option<i32>, now_ms: i64) -> Result<Stat, Error> {
+        let zxid = self.zxid + 1;
+        let node = versioned(&mut self.nodes, path, version)?;
+        node.stat.modified_zxid = zxid;
+        node.stat.modified_ms = now_ms;
+        node.stat.version = node.stat.version.wrapping_add(1);
+        node.stat.data_len = len_of(&data);
+        node.data = data;
+        let stat = node.stat;
+        self.zxid = zxid;
+        Ok(stat)
+    }
+
+    fn delete(&mut self, path: &str, version: Option<i32>) -> Result<(), Error> {
+        let node = versioned(&mut self.nodes, path, version)?;
+        let parent = parent_and_name(path).map(|(parent, _)| parent);
+        let Some(parent) = parent.filter(|_| node.stat.children == 0) else {
+            return Err(Error::NotEmpty { path: path.to_string() });
+        };
+        self.children_changed(parent, -1)?;
+        self.nodes.remove(path);
+        Ok(())
+    }
+
+    fn children_changed(&mut self, parent: &str, by: i32) -> Result<i64, Error> {
+        let node = self.nodes.get_mut(parent).ok_or_else(|| no_node(parent))?;
+        self.zxid += 1;
+        node.stat.children += by;
+        node.stat.children_version = node.stat.children_version.wrapping_add(1);
+        node.stat.children_zxid = self.zxid;
+        Ok(self.zxid)
+    }
+
+    fn children(&self, path: &str) -> Vec<String> {
+        let prefix = if path == "/" { "/".to_string() } else { format!("{path}/") };
+        let below = self.nodes.range(prefix.clone()..).map_while(|(path, _)| path.strip_prefix(&prefix));
+        below.filter(|name| !name.is_empty() && !name.contains('/')).map(str::to_string).collect()
+    }
+}
+
+fn versioned<'a>(
+    nodes: &'a mut BTreeMap<String, Znode>,
+    path: &str,
+    version: Option<i32>,
+) -> Result<&'a mut Znode, Error> {
+    let node = nodes.get_mut(path).ok_or_else(|| no_node(path))?;
+    let actual = node.stat.version;
+    if version.is_some_and(|version| version != actual) {
+        return Err(Error::BadVersion { path: path.to_string(), actual });
+    }
+    Ok(node)
+}
+
+fn no_node(path: &str) -> Error {
+    Error::NoNode { path: path.to_string() }
+}
+
+fn len_of(data: &Bytes) -> i32 {
+    i32::try_from(data.len()).unwrap_or(i32::MAX)
+}
+
+fn ready<'a, T: Send + 'a>(value: T) -> BoxFuture<'a, T> {
+    Box::pin(std::future::ready(value))
+}
+
+impl Coordinator for MemoryCoordinator {
+    fn get<'a>(&'a self, path: &'a str) -> BoxFuture<'a, Result<Znode, Error>> {
+        ready(self.read(path, |_, node| node.clone()))
+    }
+
+    fn exists<'a>(&'a self, path: &'a str) -> BoxFuture<'a, Result<Option<Stat>, Error>> {
+        ready(match self.read(path, |_, node| node.stat) {
+            Ok(stat) => Ok(Some(stat)),
+            Err(Error::NoNode { .. }) => Ok(None),
+            Err(error) => Err(error),
+        })
+    }
+
+    fn children<'a>(&'a self, path: &'a str) -> BoxFuture<'a, Result<(Vec<String>, Stat), Error>> {
+        ready(self.read(path, |tree, node| (tree.children(path), node.stat)))
+    }
+
+    fn create<'a>(&'a self, path: &'a str, data: Bytes, mode: Mode) -> BoxFuture<'a, Result<Stat, Error>> {
+        ready(self.change(path, |tree, now_ms| tree.create(path, data, mode, now_ms)))
+    }
+
+    fn set<'a>(
+        &'a self,
+        path: &'a str,
+        data: Bytes,
+        version: Option<i32>,
+    ) -> BoxFuture<'a, Result<Stat, Error>> {
+        ready(self.change(path, |tree, now_ms| tree.set(path, data, version, now_ms)))
+    }
+
+    fn delete<'a>(&'a self, path: &'a str, version: Option<i32>) -> BoxFuture<'a, Result<(), Error>> {
+        ready(self.change(path, |tree, _| tree.delete(path, version)))
+    }
+
+    fn changes(&self) -> watch::Receiver<i64> {
+        self.changes.subscribe()
+    }
+}

@@ -1,0 +1,88 @@
+//! The znodes HBase has below its parent (`zookeeper.znode.parent`).
+
+/// Paths of HBase's znodes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Names {
+    parent: String,
+}
+
+impl Default for Names {
+    fn default() -> Names {
+        Names::below("/hbase")
+    }
+}
+
+impl Names {
+    /// Below `parent`, which is absolute; slashes at its end are taken off.
+    pub fn below(parent: &str) -> Names {
+        Names { parent: parent.trim_end_matches('/').to_string() }
+    }
+
+    /// The parent itself.
+    pub fn parent(&self) -> &str {
+        if self.parent.is_empty() { "/" } else { &self.parent }
+    }
+
+    /// The cluster's id.
+    pub fn hbaseid(&self) -> String {
+        self.child("hbaseid")
+    }
+
+    /// The active master.
+    pub fn master(&self) -> String {
+        self.child("master")
+    }
+
+    /// Where a replica of `hbase:meta` is; clients tell the first one by the bare name.
+    pub fn meta_region_server(&self, replica_id: u32) -> String {
+        match replica_id {
+            0 => self.child("meta-region-server"),
+            replica => self.child(&format!("meta-region-server-{replica}")),
+        }
+    }
+
+    /// The region servers, one child each.
+    pub fn rs(&self) -> String {
+        self.child("rs")
+    }
+
+    /// One region server, by `host,port,start code`.
+    pub fn region_server(&self, server_name: &str) -> String {
+        format!("{}/{server_name}", self.rs())
+    }
+
+    /// Masters that wait to become active, one child each.
+    pub fn backup_masters(&self) -> String {
+        self.child("backup-masters")
+    }
+
+    /// There while the cluster is up.
+    pub fn running(&self) -> String {
+        self.child("running")
+    }
+
+    /// Region servers to be emptied.
+    pub fn draining(&self) -> String {
+        self.child("draining")
+    }
+
+    /// States of tables, for clients before 2.0.
+    pub fn table(&self) -> String {
+        self.child("table")
+    }
+
+    /// Namespaces, for tools.
+    pub fn namespace(&self) -> String {
+        self.child("namespace")
+    }
+
+    /// Switches of the master (splits, merges, balancer).
+    pub fn switch(&self) -> String {
+        self.child("switch")
+    }
+
+    /// Any child of the parent.
+    pub fn child(&self, name: &str) -> String {
+        format!("{}/{name}", self.parent)
+    }
+}

@@ -115,12 +115,24 @@ impl MarkedRegion {
     }
 
     /// The marker of a region that was opened with `seq_id` as its first free sequence id.
-    pub fn open(&self, seq_id: u64, files: &[FamilyFiles], server: Option<&ServerName>, now_ms: u64) -> KeyValue {
+    pub fn open(
+        &self,
+        seq_id: u64,
+        files: &[FamilyFiles],
+        server: Option<&ServerName>,
+        now_ms: u64,
+    ) -> KeyValue {
         self.event(EventType::RegionOpen, REGION_OPEN, seq_id, files, server, now_ms)
     }
 
     /// The marker of a region that was closed with all its edits in files.
-    pub fn close(&self, seq_id: u64, files: &[FamilyFiles], server: Option<&ServerName>, now_ms: u64) -> KeyValue {
+    pub fn close(
+        &self,
+        seq_id: u64,
+        files: &[FamilyFiles],
+        server: Option<&ServerName>,
+        now_ms: u64,
+    ) -> KeyValue {
         self.event(EventType::RegionClose, REGION_CLOSE, seq_id, files, server, now_ms)
     }
 
@@ -162,6 +174,20 @@ impl MarkedRegion {
     }
 }
 
+/// Whether the first of `cells` (each `u32 length | KeyValue`) is a marker; false if they are cut before its family.
+pub fn is_marker(cells: &[u8]) -> bool {
+    family_of_first(cells) == Some(FAMILY)
+}
+
+fn family_of_first(cells: &[u8]) -> Option<&[u8]> {
+    // Behind the cell's length: its key's and value's length, then the key.
+    let key = cells.get(size_of::<u32>() + cell::cell::LENGTHS_LEN..)?;
+    let row_len = usize::from(u16::from_be_bytes(*key.first_chunk()?));
+    let rest = key.get(size_of::<u16>() + row_len..)?;
+    let (family_len, rest) = rest.split_first()?;
+    rest.get(..usize::from(*family_len))
+}
+
 /// What a cell of family [`FAMILY`] says.
 ///
 /// # Errors
@@ -200,7 +226,11 @@ mod tests {
     }
 
     fn family(files: &[&str]) -> FamilyFiles {
-        FamilyFiles { family: "cf".into(), files: files.iter().map(|file| file.to_string()).collect(), bytes: 0 }
+        FamilyFiles {
+            family: "cf".into(),
+            files: files.iter().map(|file| file.to_string()).collect(),
+            bytes: 0,
+        }
     }
 
     /// `expected` are values of markers in a log that HBase wrote.

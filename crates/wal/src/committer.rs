@@ -1,0 +1,338 @@
+//! The one task that writes a log: takes all that queued while the last sync ran, writes it, syncs, tells.
+//!
+//! * One group is in flight at a time, and all of it is still in memory; so after a failed write or sync exactly that
+//!   group is appended again, to a new file. The failed file is never touched again.
+//! * A new file's header and name survive a power cut before anything in it is told to be committed.
+//! * A second failure in a row stops the log: the group and all that follows fail.
+
+use std::mem;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use base::env::Env;
+use bytes::Bytes;
+use fs::{FilePath, FileSystem};
+use tracing::{error, info, warn};
+
+use crate::header::Previous;
+use crate::housekeeper::Job;
+use crate::log::{LogOptions, Order, Shared, Taken, locked};
+use crate::mark::Salt;
+use crate::name::LogName;
+use crate::segment::{Segment, fits};
+use crate::{Edit, Error, Result, marker};
+
+/// A log with nothing to do for so long states what is durable.
+const IDLE: Duration = Duration::from_millis(20);
+/// Longest file whatever the options say: the end mark's lengths must lie beyond it, with the largest entry behind.
+const ROLL_BYTES_MAX: u64 = 1 << 30;
+/// A group buffer that grew beyond this is given back.
+const BUFFER_BYTES_KEPT: usize = 16 << 20;
+
+pub(crate) struct Committer {
+    env: Env,
+    fs: Arc<dyn FileSystem>,
+    options: LogOptions,
+    shared: Arc<Shared>,
+    on_fatal: Arc<dyn Fn(&Error) + Send + std::marker::Sync>,
+    state: State,
+    // Reused from group to group.
+    buffer: Vec<u8>,
+    // What was written last is not stated to be durable yet.
+    mark_due: bool,
+    // A roll for size or age that failed is not tried again before the file has this length.
+    roll_again_at: u64,
+}
+
+enum State {
+    Open(Box<Segment>),
+    Over(Error),
+}
+
+impl Committer {
+    pub(crate) async fn start(
+        env: Env,
+        fs: Arc<dyn FileSystem>,
+        options: LogOptions,
+        shared: Arc<Shared>,
+        on_fatal: Arc<dyn Fn(&Error) + Send + std::marker::Sync>,
+    ) -> Result<Committer> {
+        let segment = create(&env, &*fs, &options, Previous::NONE).await.map_err(|(_, error)| error)?;
+        info!(path = %segment.path(), "began a log");
+        Ok(Committer {
+            env,
+            fs,
+            options,
+            shared,
+            on_fatal,
+            state: State::Open(Box::new(segment)),
+            buffer: Vec::new(),
+            mark_due: false,
+            roll_again_at: 0,
+        })
+    }
+
+    /// Works until the log was dropped.
+    pub(crate) async fn run(mut self) {
+        let mut edits = Vec::new();
+        loop {
+            let Taken { orders, dropped } = self.shared.take(&mut edits);
+            let idle = edits.is_empty() && orders.is_empty();
+            if idle && dropped {
+                return;
+            }
+            if idle {
+                self.wait().await;
+                continue;
+            }
+            self.commit_all(&edits).await;
+            edits.clear();
+            for order in orders {
+                self.obey(order).await;
+            }
+            self.roll_if_due().await;
+        }
+    }
+
+    async fn wait(&mut self) {
+        let sleep = match (&self.state, self.mark_due) {
+            (State::Over(_), _) => None,
+            (State::Open(_), true) => Some(IDLE),
+            (State::Open(segment), false) => self.age_left(segment),
+        };
+        let Some(sleep) = sleep else { return self.shared.queued().await };
+        let timed_out = tokio::select! {
+            biased;
+            () = self.shared.queued() => false,
+            () = self.env.clock.sleep(sleep) => true,
+        };
+        if timed_out && self.mark_due {
+            self.mark_idle().await;
+        } else if timed_out {
+            self.roll_if_due().await;
+        }
+    }
+
+    // Time until the file is too old; None if it never is.
+    fn age_left(&self, segment: &Segment) -> Option<Duration> {
+        let period = self.options.roll_period.filter(|_| !segment.is_empty())?;
+        let age = self.env.clock.monotonic().saturating_sub(segment.opened);
+        // Not zero, lest a roll that keeps failing be tried without a pause.
+        Some(period.saturating_sub(age).max(Duration::from_secs(1)))
+    }
+
+    async fn mark_idle(&mut self) {
+        self.mark_due = false;
+        let State::Open(segment) = &mut self.state else { return };
+        if let Err(error) = segment.mark_idle().await {
+            warn!(path = %segment.path(), %error, "a log could not be written to; beginning a new one");
+            let outcome = self.give_up_file().await;
+            if let Err(cause) = outcome {
+                self.stop(cause);
+            }
+        }
+    }
+
+    async fn commit_all(&mut self, edits: &[Edit]) {
+        let mut rest = edits;
+        while !rest.is_empty() {
+            let (group, behind) = rest.split_at(self.group_len(rest));
+            let outcome = self.commit(group).await;
+            self.tell(group, outcome);
+            rest = behind;
+            if !rest.is_empty() {
+                self.roll_if_due().await;
+            }
+        }
+    }
+
+    fn group_len(&self, edits: &[Edit]) -> usize {
+        let mut bytes = 0;
+        let fitting = edits.iter().take_while(|edit| {
+            bytes += edit.queued_bytes();
+            bytes <= self.options.group_bytes
+        });
+        fitting.count().max(1)
+    }
+
+    async fn commit(&mut self, group: &[Edit]) -> Result<()> {
+        if let State::Over(error) = &self.state {
+            return Err(error.clone());
+        }
+        if !group.iter().any(|edit| edit.logged && fits(edit)) {
+            return Ok(());
+        }
+        let Err(first) = self.write(group).await else { return Ok(()) };
+        warn!(error = %first, edits = group.len(), "a log failed; appending again to a new one");
+        let second = match self.give_up_file().await {
+            Ok(()) => match self.write(group).await {
+                Ok(()) => return Ok(()),
+                Err(error) => error,
+            },
+            Err(error) => error,
+        };
+        Err(self.stop(second))
+    }
+
+    async fn write(&mut self, group: &[Edit]) -> fs::Result<()> {
+        let State::Open(segment) = &mut self.state else { unreachable!("the caller looked") };
+        let kept = segment.encode_group(&mut self.buffer, group);
+        let bytes = Bytes::from(mem::take(&mut self.buffer));
+        let written =
+            segment.commit(bytes.clone(), kept, self.options.reach, self.options.reserve_bytes).await;
+        // Whoever wrote it has let go of it by now, as a rule; then the room is used again.
+        if bytes.is_unique() && bytes.len() <= BUFFER_BYTES_KEPT {
+            self.buffer = Vec::from(bytes);
+        }
+        written?;
+        self.mark_due = true;
+        self.account(group, kept);
+        Ok(())
+    }
+
+    fn account(&self, group: &[Edit], bytes: usize) {
+        let mut edits = 0;
+        let mut books = locked(&self.shared.books);
+        for edit in group.iter().filter(|edit| edit.logged && fits(edit)) {
+            edits += 1;
+            if !marker::is_marker(&edit.cells) {
+                books.written(&edit.region, edit.seq_id);
+            }
+        }
+        drop(books);
+        let counts = &self.shared.counts;
+        counts.edits.fetch_add(edits, Ordering::Relaxed);
+        counts.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+        counts.groups.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn tell(&self, group: &[Edit], outcome: Result<()>) {
+        for edit in group {
+            let queued_bytes = edit.queued_bytes();
+            match &outcome {
+                Ok(()) if edit.logged && !fits(edit) => {
+                    let error = Error::TooLarge { bytes: edit.cells.len() as u64 };
+                    edit.committed.failed(edit.seq_id, &error);
+                }
+                Ok(()) => edit.committed.committed(edit.seq_id),
+                Err(error) => edit.committed.failed(edit.seq_id, error),
+            }
+            self.shared.counts.queued_bytes.fetch_sub(queued_bytes, Ordering::Relaxed);
+        }
+    }
+
+    async fn obey(&mut self, order: Order) {
+        match order {
+            Order::Roll(done) => {
+                let outcome = match &self.state {
+                    State::Open(_) => self.roll().await.map_err(Error::from),
+                    State::Over(error) => Err(error.clone()),
+                };
+                // Who asked may have given up waiting.
+                let _ = done.send(outcome);
+            }
+            Order::Close(done) => {
+                self.close();
+                let _ = done.send(());
+            }
+        }
+    }
+
+    fn close(&mut self) {
+        if let State::Open(segment) = mem::replace(&mut self.state, State::Over(Error::Closed)) {
+            info!(path = %segment.path(), "closing a log");
+            locked(&self.shared.books).rolled(segment.path().clone());
+            self.job(Job::Finish(segment));
+        }
+    }
+
+    async fn roll_if_due(&mut self) {
+        let State::Open(segment) = &self.state else { return };
+        let limit = self.options.roll_bytes.min(ROLL_BYTES_MAX);
+        let large = segment.len() >= limit.max(self.roll_again_at);
+        let old = !segment.is_empty()
+            && self
+                .options
+                .roll_period
+                .is_some_and(|period| self.env.clock.monotonic().saturating_sub(segment.opened) >= period);
+        if !large && !old {
+            return;
+        }
+        let len = segment.len();
+        if let Err(error) = self.roll().await {
+            self.roll_again_at = len + limit / 8;
+            warn!(%error, len, "no new log could be made; the old one stays in use");
+            if len > ROLL_BYTES_MAX {
+                self.stop(error);
+            }
+        }
+    }
+
+    /// Replaces the file by a new one in good order.
+    async fn roll(&mut self) -> fs::Result<()> {
+        let old = self.replace_file().await?;
+        info!(path = %old.path(), len = old.len(), "replaced a log");
+        self.job(Job::Finish(old));
+        Ok(())
+    }
+
+    /// Replaces the file after an error: it is left as it is.
+    async fn give_up_file(&mut self) -> fs::Result<()> {
+        self.shared.counts.failures.fetch_add(1, Ordering::Relaxed);
+        let old = self.replace_file().await?;
+        self.job(Job::GiveUp(old.path().clone()));
+        Ok(())
+    }
+
+    async fn replace_file(&mut self) -> fs::Result<Box<Segment>> {
+        let State::Open(old) = &self.state else { unreachable!("the caller looked") };
+        let previous = old.as_previous();
+        let new = match create(&self.env, &*self.fs, &self.options, previous).await {
+            Ok(new) => new,
+            Err((path, error)) => {
+                if !matches!(error, fs::Error::AlreadyExists { .. }) {
+                    self.job(Job::Discard(path));
+                }
+                return Err(error);
+            }
+        };
+        self.shared.counts.rolls.fetch_add(1, Ordering::Relaxed);
+        self.roll_again_at = 0;
+        self.mark_due = false;
+        let State::Open(old) = mem::replace(&mut self.state, State::Open(Box::new(new))) else {
+            unreachable!("it was open above")
+        };
+        locked(&self.shared.books).rolled(old.path().clone());
+        Ok(old)
+    }
+
+    fn stop(&mut self, cause: fs::Error) -> Error {
+        error!(error = %cause, "the log stops: nothing can be written any more");
+        let error = Error::Stopped { cause };
+        self.state = State::Over(error.clone());
+        (self.on_fatal)(&error);
+        error
+    }
+
+    fn job(&self, job: Job) {
+        // The task ends only with the runtime, and what it does is needed for no promise.
+        let _ = self.shared.jobs.send(job);
+    }
+}
+
+/// Makes the next file; on an error its path is given too, since something may be there.
+async fn create(
+    env: &Env,
+    fs: &dyn FileSystem,
+    options: &LogOptions,
+    previous: Previous,
+) -> std::result::Result<Segment, (FilePath, fs::Error)> {
+    let number = env.clock.now_ms().max(previous.number + 1);
+    let name = LogName { prefix: options.prefix.clone(), suffix: options.suffix.clone(), number };
+    let path = options.dir.join(&name.to_string());
+    let mut salt = Salt([0; 8]);
+    env.random.fill(&mut salt.0);
+    let made = Segment::create(fs, &path, salt, number, previous, env.clock.monotonic()).await;
+    made.map_err(|error| (path, error))
+}

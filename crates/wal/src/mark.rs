@@ -1,0 +1,201 @@
+//! Marks: what a log says about itself besides entries.
+//!
+//! A **durability mark** states up to which offset the file was synced when the mark was written. It stands in the
+//! first entry of each group, in the trailer, and behind the end mark of a log that fell idle. It can be found without
+//! reading what is before it, and it checks itself, so damage in front does not hide it:
+//!
+//! ```text
+//! salt 8 (as in the header) | offset of this mark 8 | offset known durable 8 | crc32c of these 24 bytes 4
+//! ```
+//!
+//! The **end mark** stands where the content of a file with reserved zeros ends. HBase takes it for an entry that is
+//! cut by the end of the file, which is how its logs end when a server dies: `varint(L) 0a varint(L')`, a key of L
+//! bytes whose first field has L' bytes, both beyond the end of any log.
+//!
+//! The **trailer** ends a log that was closed: HBase's `WALTrailer` message (a durability mark in a field that HBase
+//! skips), its length in 4 bytes, `LAWP`.
+
+use base::checksum::crc32c;
+use bytes::Bytes;
+
+use crate::field;
+use crate::window::Window;
+
+/// The random number of one file, by which its own bytes are told from those of any other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Salt(pub(crate) [u8; 8]);
+
+const SALT_LEN: usize = size_of::<Salt>();
+const OFFSET_LEN: usize = size_of::<u64>();
+const CHECKED_LEN: usize = SALT_LEN + 2 * OFFSET_LEN;
+/// Bytes of a durability mark.
+pub(crate) const MARK_LEN: usize = CHECKED_LEN + size_of::<u32>();
+const _: () = assert!(MARK_LEN == 28);
+
+/// Field of a durability mark in a `WALKey` and in the `WALTrailer`.
+pub(crate) const MARK_FIELD: u32 = 1000;
+
+/// Appends a mark that will stand at `offset` of the file and says that all below `durable` was synced.
+pub(crate) fn put_mark(out: &mut Vec<u8>, salt: Salt, offset: u64, durable: u64) {
+    let start = out.len();
+    out.extend_from_slice(&salt.0);
+    out.extend_from_slice(&offset.to_be_bytes());
+    out.extend_from_slice(&durable.to_be_bytes());
+    let crc = crc32c(&out[start..]);
+    out.extend_from_slice(&crc.to_be_bytes());
+}
+
+/// The durable offset that a mark at `offset` of the file states; `None` if the bytes are no such mark.
+pub(crate) fn read_mark(bytes: &[u8], salt: Salt, offset: u64) -> Option<u64> {
+    let bytes: &[u8; MARK_LEN] = bytes.first_chunk()?;
+    let (checked, crc) = bytes.split_at(CHECKED_LEN);
+    let word = |at: usize| u64::from_be_bytes(checked[at..at + OFFSET_LEN].try_into().expect("eight bytes"));
+    let sound = checked[..SALT_LEN] == salt.0
+        && word(SALT_LEN) == offset
+        && crc32c(checked).to_be_bytes() == *crc
+        && word(SALT_LEN + OFFSET_LEN) <= offset;
+    sound.then(|| word(SALT_LEN + OFFSET_LEN))
+}
+
+/// The greatest offset that any mark at or behind `from` states to be durable; 0 if there is no mark.
+pub(crate) async fn search(window: &mut Window, salt: Salt, from: u64) -> fs::Result<u64> {
+    let mut highest = 0;
+    let mut at = from;
+    while at + MARK_LEN as u64 <= window.len() {
+        window.fill(at, MARK_LEN).await?;
+        let held = window.held(at);
+        for found in occurrences(held, &salt.0) {
+            if let Some(durable) = read_mark(&held[found..], salt, at + found as u64) {
+                highest = highest.max(durable);
+            }
+        }
+        // The last bytes may hold the front of a mark.
+        at += (held.len() - MARK_LEN + 1) as u64;
+    }
+    Ok(highest)
+}
+
+/// Where `needle` begins in `bytes`. Reserved zeros, which are most of what is searched, are passed by eights.
+fn occurrences<'a>(bytes: &'a [u8], needle: &'a [u8; SALT_LEN]) -> impl Iterator<Item = usize> + 'a {
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        loop {
+            let next: &[u8; SALT_LEN] = bytes.get(at..)?.first_chunk()?;
+            let found = at;
+            if next == needle {
+                at += 1;
+                return Some(found);
+            }
+            at += if *next == [0; SALT_LEN] && needle[0] != 0 { SALT_LEN } else { 1 };
+        }
+    })
+}
+
+/// What a reader takes for an entry cut by the end of the file.
+pub(crate) const END_MARK: [u8; 11] = [0xff, 0xff, 0xff, 0xff, 0x07, 0x0a, 0xf9, 0xff, 0xff, 0xff, 0x07];
+
+/// The end mark, and behind it that all below `end`, where it stands, is durable.
+pub(crate) fn idle_end_mark(salt: Salt, end: u64) -> Bytes {
+    let mut out = Vec::with_capacity(END_MARK.len() + MARK_LEN);
+    out.extend_from_slice(&END_MARK);
+    put_mark(&mut out, salt, end + END_MARK.len() as u64, end);
+    out.into()
+}
+
+/// Last bytes of a log that was closed.
+const TRAILER_MAGIC: &[u8; 4] = b"LAWP";
+/// Bytes behind the trailer's message: its length and the magic.
+pub(crate) const TRAILER_TAIL_LEN: usize = size_of::<u32>() + TRAILER_MAGIC.len();
+/// Bytes of a trailer as written here: tag 2, length 1, mark, tail.
+pub(crate) const TRAILER_LEN: usize = 3 + MARK_LEN + TRAILER_TAIL_LEN;
+
+/// The trailer of a log whose content, all of it durable, ends at `end`.
+pub(crate) fn trailer(salt: Salt, end: u64) -> Bytes {
+    let mut mark = Vec::with_capacity(MARK_LEN);
+    put_mark(&mut mark, salt, end + 3, end);
+    let mut out = Vec::with_capacity(TRAILER_LEN);
+    field::put_bytes(&mut out, MARK_FIELD, &mark);
+    let message_len = out.len() as u32;
+    out.extend_from_slice(&message_len.to_be_bytes());
+    out.extend_from_slice(TRAILER_MAGIC);
+    debug_assert_eq!(out.len(), TRAILER_LEN);
+    out.into()
+}
+
+/// Whether `bytes`, all that is left of a file, are a trailer.
+pub(crate) fn is_trailer(bytes: &[u8]) -> bool {
+    trailer_len(bytes) == Some(bytes.len() as u64)
+}
+
+/// Length of the trailer that `last`, the last bytes of a file, say there is.
+pub(crate) fn trailer_len(last: &[u8]) -> Option<u64> {
+    let tail = last.last_chunk::<TRAILER_TAIL_LEN>()?;
+    let (len, magic) = tail.split_first_chunk::<4>()?;
+    (magic == TRAILER_MAGIC).then(|| u64::from(u32::from_be_bytes(*len)) + TRAILER_TAIL_LEN as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use base::varint::get_varint;
+
+    use super::*;
+
+    const SALT: Salt = Salt(*b"saltsalt");
+
+    #[test]
+    fn a_mark_is_good_only_where_it_was_written_and_unchanged() {
+        let mut bytes = Vec::new();
+        put_mark(&mut bytes, SALT, 100, 64);
+        assert_eq!(bytes.len(), MARK_LEN);
+        assert_eq!(read_mark(&bytes, SALT, 100), Some(64));
+        assert_eq!(read_mark(&bytes, SALT, 101), None);
+        assert_eq!(read_mark(&bytes, Salt(*b"saltsalu"), 100), None);
+        for at in 0..MARK_LEN {
+            for bit in 0..8 {
+                let mut flipped = bytes.clone();
+                flipped[at] ^= 1 << bit;
+                assert_eq!(read_mark(&flipped, SALT, 100), None, "bit {bit} of byte {at}");
+            }
+        }
+        let mut beyond = Vec::new();
+        put_mark(&mut beyond, SALT, 100, 101);
+        assert_eq!(read_mark(&beyond, SALT, 100), None, "nothing is durable beyond what was written");
+    }
+
+    #[test]
+    fn needles_are_found_among_zeros_and_at_any_alignment() {
+        let mut bytes = vec![0; 1000];
+        for at in [0, 13, 100, 992] {
+            bytes[at..at + 8].copy_from_slice(b"saltsalt");
+        }
+        assert_eq!(occurrences(&bytes, &SALT.0).collect::<Vec<_>>(), [0, 13, 100, 992]);
+        // A needle that begins with zeros.
+        let needle = [0, 0, 0, 0, 0, 0, 0, 1];
+        let mut bytes = vec![0; 100];
+        bytes[50] = 1;
+        assert_eq!(occurrences(&bytes, &needle).collect::<Vec<_>>(), [43]);
+    }
+
+    #[test]
+    fn the_end_mark_is_a_key_longer_than_any_log() {
+        let mut input = &END_MARK[..];
+        let key_len = get_varint(&mut input).unwrap();
+        assert_eq!(key_len, i32::MAX as u64);
+        assert_eq!(input[0], 0x0a);
+        input = &input[1..];
+        // The field fits the key exactly, so that a reader looks for its bytes rather than finding the key malformed.
+        assert_eq!(get_varint(&mut input), Some(key_len - 6));
+        assert!(input.is_empty());
+    }
+
+    #[test]
+    fn trailers_are_recognized() {
+        let ours = trailer(SALT, 1000);
+        assert!(is_trailer(&ours));
+        assert_eq!(read_mark(&ours[3..], SALT, 1003), Some(1000));
+        assert!(is_trailer(b"\0\0\0\0LAWP"));
+        assert!(!is_trailer(b"\0\0\0\0\0LAWP"));
+        assert!(!is_trailer(b"LAWP"));
+        assert_eq!(trailer_len(b"some\0\0\0\x04LAWP"), Some(12));
+    }
+}

@@ -1,0 +1,64 @@
+//! Names of log files: `<prefix>.<file number>[<suffix>]`, as `host%2C16020%2C1700000000000.1700000000123.meta`.
+
+use fs::FilePath;
+
+/// A log's name taken apart. Logs of one prefix and suffix follow one another by number.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LogName {
+    /// The server's name, URL-encoded (and HBase's group, if it has several).
+    pub prefix: String,
+    /// Empty, or `.meta` for the log of `hbase:meta`.
+    pub suffix: String,
+    /// Greater than that of the log before; about the time it was made, milliseconds since the epoch.
+    pub number: u64,
+}
+
+/// Suffix of the logs of `hbase:meta`.
+pub const META_SUFFIX: &str = ".meta";
+
+impl LogName {
+    /// Takes a file name apart; `None` if it is not a log's.
+    pub fn parse(name: &str) -> Option<LogName> {
+        let (stem, suffix) = match name.strip_suffix(META_SUFFIX) {
+            Some(stem) => (stem, META_SUFFIX),
+            None => (name, ""),
+        };
+        let (prefix, number) = stem.rsplit_once('.')?;
+        if prefix.is_empty() || !number.bytes().all(|byte| byte.is_ascii_digit()) {
+            return None;
+        }
+        Some(LogName { prefix: prefix.into(), suffix: suffix.into(), number: number.parse().ok()? })
+    }
+
+    /// Of the last part of a path.
+    pub fn of(path: &FilePath) -> Option<LogName> {
+        LogName::parse(path.name())
+    }
+}
+
+impl std::fmt::Display for LogName {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}.{}{}", self.prefix, self.number, self.suffix)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_taken_apart_and_put_together() {
+        for (text, prefix, number, suffix) in [
+            ("h%2C16020%2C17.1700000000123", "h%2C16020%2C17", 1_700_000_000_123, ""),
+            ("h%2C16020%2C17.5.meta", "h%2C16020%2C17", 5, ".meta"),
+            ("h%2C1%2C2.h%2C1%2C2.regiongroup-0.9", "h%2C1%2C2.h%2C1%2C2.regiongroup-0", 9, ""),
+        ] {
+            let name = LogName::parse(text).unwrap();
+            assert_eq!((name.prefix.as_str(), name.number, name.suffix.as_str()), (prefix, number, suffix));
+            assert_eq!(name.to_string(), text);
+        }
+        for text in ["", "x", "x.", ".5", "x.y", "x.+5", "x.99999999999999999999999", "x.5.old"] {
+            assert_eq!(LogName::parse(text), None, "{text}");
+        }
+    }
+}

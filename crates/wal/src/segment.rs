@@ -1,0 +1,124 @@
+//! One log file that is being written: header first, then groups, each ended by an end mark; at last a trailer.
+//!
+//! Invariant: `durable` is the end of the last group that was synced, and every group states it.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use fs::{FilePath, FileSystem, FileWriter, Storage, Sync};
+
+use crate::entry;
+use crate::header::{self, HEADER_LEN, Previous};
+use crate::key::{KEY_LEN_MAX, encoded_len};
+use crate::mark::{END_MARK, Salt, idle_end_mark, trailer};
+use crate::{CELLS_LEN_MAX, Edit};
+
+/// A log file that is being written.
+pub(crate) struct Segment {
+    writer: Box<dyn FileWriter>,
+    salt: Salt,
+    number: u64,
+    durable: u64,
+    reserved_to: u64,
+    /// When it was opened, on the monotonic clock.
+    pub(crate) opened: Duration,
+}
+
+/// Whether `edit` can be an entry.
+pub(crate) fn fits(edit: &Edit) -> bool {
+    edit.cells.len() <= CELLS_LEN_MAX && encoded_len(edit, true) <= KEY_LEN_MAX
+}
+
+impl Segment {
+    /// Makes a new log at `path`: when this returns, a power cut leaves its header in place.
+    pub(crate) async fn create(
+        fs: &dyn FileSystem,
+        path: &FilePath,
+        salt: Salt,
+        number: u64,
+        previous: Previous,
+        now: Duration,
+    ) -> fs::Result<Segment> {
+        let mut writer = fs.create(path, Storage::Log).await?;
+        writer.append(header::encode(salt, previous)).await?;
+        writer.sync(Sync::Disk).await?;
+        fs.sync_dir(&path.parent()).await?;
+        let durable = writer.len();
+        debug_assert_eq!(durable, HEADER_LEN as u64);
+        Ok(Segment { writer, salt, number, durable, reserved_to: durable, opened: now })
+    }
+
+    pub(crate) fn path(&self) -> &FilePath {
+        self.writer.path()
+    }
+
+    /// What the log after this one says about it.
+    pub(crate) fn as_previous(&self) -> Previous {
+        Previous { number: self.number, durable: self.durable }
+    }
+
+    /// Bytes written and synced.
+    pub(crate) fn len(&self) -> u64 {
+        self.durable
+    }
+
+    /// Whether there is no entry in it.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.durable == HEADER_LEN as u64
+    }
+
+    /// Encodes the logged edits of a group and an end mark into `out`; returns the bytes before the mark.
+    pub(crate) fn encode_group(&self, out: &mut Vec<u8>, group: &[Edit]) -> usize {
+        out.clear();
+        for edit in group.iter().filter(|edit| edit.logged && fits(edit)) {
+            let durable = out.is_empty().then_some(self.durable);
+            entry::encode(out, edit, self.salt, self.writer.len(), durable);
+        }
+        let kept = out.len();
+        out.extend_from_slice(&END_MARK);
+        kept
+    }
+
+    /// Writes what [`Segment::encode_group`] made; when this returns, it survives what `reach` says. After an error
+    /// the segment must not be used any more.
+    pub(crate) async fn commit(
+        &mut self,
+        group: Bytes,
+        kept: usize,
+        reach: Sync,
+        reserve: u64,
+    ) -> fs::Result<()> {
+        self.reserve_for(group.len() as u64, reserve).await?;
+        self.writer.append_with_end(group, kept).await?;
+        self.writer.sync(reach).await?;
+        self.durable = self.writer.len();
+        Ok(())
+    }
+
+    // Zeros ahead make syncs cheaper but no promise: on a full disk the group may still have its place.
+    async fn reserve_for(&mut self, bytes: u64, reserve: u64) -> fs::Result<()> {
+        let len = self.writer.len();
+        if reserve == 0 || len + bytes <= self.reserved_to {
+            return Ok(());
+        }
+        let wanted = bytes.max(reserve);
+        match self.writer.reserve(wanted).await {
+            Ok(()) => self.reserved_to = len + wanted,
+            Err(fs::Error::NoSpace { .. }) => (),
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+
+    /// States behind the last group that all of it is durable, which else only the next group would. Not synced.
+    pub(crate) async fn mark_idle(&mut self) -> fs::Result<()> {
+        self.writer.append_with_end(idle_end_mark(self.salt, self.durable), 0).await
+    }
+
+    /// Ends the log with a trailer and closes it.
+    pub(crate) async fn finish(mut self) -> fs::Result<()> {
+        self.writer.append(trailer(self.salt, self.durable)).await?;
+        self.writer.sync(Sync::Disk).await?;
+        self.writer.close().await
+    }
+}

@@ -4,6 +4,7 @@
 //! * [`pool`]: bounded threads for calls that block (local disks, compression);
 //! * [`checksum`], [`compression`], [`varint`]: the two CRCs, the codecs of files and cell blocks, the integers of
 //!   variable length;
+//! * [`metrics`]: counters and gauges that `/jmx` shows;
 //! * [`testing`]: an [`env::Env`] from a seed, for the tests of every crate.
 //!
 //! Knows nothing about: cells, files' formats, protobuf, tables.
@@ -11,6 +12,7 @@
 pub mod checksum;
 pub mod compression;
 pub mod env;
+pub mod metrics;
 pub mod pool;
 pub mod testing;
 pub mod varint;

@@ -1,0 +1,65 @@
+//! Checksums of a block: one for each chunk of header and payload, behind the payload.
+
+use crate::error::{Fault, Parsed};
+
+/// Bytes of one checksum.
+pub(crate) const CHECKSUM_LEN: usize = 4;
+
+/// How blocks are checksummed; the codes are on disk (HBase `ChecksumType`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum ChecksumType {
+    /// None is computed; their room is reserved all the same.
+    Null = 0,
+    /// The polynomial of zlib.
+    Crc32 = 1,
+    /// Castagnoli's.
+    Crc32c = 2,
+}
+
+impl ChecksumType {
+    pub(crate) fn of(code: u8) -> Parsed<ChecksumType> {
+        match code {
+            0 => Ok(ChecksumType::Null),
+            1 => Ok(ChecksumType::Crc32),
+            2 => Ok(ChecksumType::Crc32c),
+            _ => Err(Fault::Damaged("unknown checksum type")),
+        }
+    }
+
+    fn sum(self, chunk: &[u8]) -> u32 {
+        match self {
+            ChecksumType::Null => 0,
+            ChecksumType::Crc32 => base::checksum::crc32(chunk),
+            ChecksumType::Crc32c => base::checksum::crc32c(chunk),
+        }
+    }
+
+    /// Bytes of the checksums of `data_len` bytes in chunks of `chunk_len`.
+    pub(crate) fn total_len(data_len: usize, chunk_len: usize) -> usize {
+        data_len.div_ceil(chunk_len) * CHECKSUM_LEN
+    }
+
+    /// Appends the checksums of `out[start..]`.
+    pub(crate) fn append(self, out: &mut Vec<u8>, start: usize, chunk_len: usize) {
+        let end = out.len();
+        let mut at = start;
+        while at < end {
+            let sum = self.sum(&out[at..end.min(at + chunk_len)]);
+            out.extend_from_slice(&sum.to_be_bytes());
+            at += chunk_len;
+        }
+    }
+
+    /// Checks `data` against `sums`.
+    pub(crate) fn verify(self, data: &[u8], sums: &[u8], chunk_len: usize) -> Parsed<()> {
+        if self == ChecksumType::Null {
+            return Ok(());
+        }
+        let all_equal = data
+            .chunks(chunk_len)
+            .zip(sums.chunks_exact(CHECKSUM_LEN))
+            .all(|(chunk, sum)| self.sum(chunk).to_be_bytes() == sum);
+        if all_equal { Ok(()) } else { Err(Fault::Damaged("checksum does not match")) }
+    }
+}

@@ -1,0 +1,188 @@
+//! Blocks: the unit that is read, checked, decompressed and cached.
+//!
+//! A [`Block`] is what a block on disk becomes in memory: its payload, decompressed but still encoded, in one buffer,
+//! and beside it what makes it quick to search (marks at rows, restarts, entries of an index). Invariant: whatever is in
+//! a `Block` was walked when it was made; its lengths add up and its keys are in order. Code that moves within one
+//! relies on that.
+
+pub(crate) mod builder;
+pub(crate) mod checksum;
+pub(crate) mod header;
+pub(crate) mod kind;
+pub(crate) mod packed;
+pub(crate) mod plain;
+pub(crate) mod position;
+pub(crate) mod tags;
+
+use bytes::Bytes;
+use cell::CellOrder;
+
+use crate::block::checksum::ChecksumType;
+use crate::block::header::{HEADER_LEN, Header};
+use crate::block::kind::BlockKind;
+use crate::block::packed::{PackedCells, Packing};
+use crate::block::plain::{CellFields, PlainCells};
+use crate::compression::Codec;
+use crate::error::{Fault, Parsed};
+use crate::index::Index;
+
+/// Bytes of the encoding id in front of an encoded payload.
+pub(crate) const ENCODING_ID_LEN: usize = 2;
+
+/// What has to be known of a file to take its blocks apart.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BlockFormat {
+    pub(crate) codec: Codec,
+    pub(crate) order: CellOrder,
+    pub(crate) fields: CellFields,
+    pub(crate) tags_packed: bool,
+}
+
+/// A block in memory: checked, decompressed, searchable.
+#[derive(Debug)]
+pub struct Block {
+    file_id: u64,
+    offset: u64,
+    on_disk_len: u32,
+    kind: BlockKind,
+    /// Bytes of the buffer that holds the payload, whatever part of it that is.
+    buffer_len: usize,
+    payload: Bytes,
+    body: Body,
+}
+
+#[derive(Debug)]
+pub(crate) enum Body {
+    Plain(PlainCells),
+    Packed(PackedCells),
+    Index(Index),
+    Other,
+}
+
+impl Block {
+    /// The block that `on_disk` (all of it, and nothing else) is.
+    pub(crate) fn decode(on_disk: Bytes, file_id: u64, offset: u64, format: &BlockFormat) -> Parsed<Block> {
+        let header = verify(&on_disk)?;
+        let stored = on_disk.slice(HEADER_LEN..header.data_len as usize);
+        let mut payload = match format.codec {
+            Codec::None if header.plain_len as usize == stored.len() => stored,
+            Codec::None => return Err(Fault::Damaged("lengths of an uncompressed block differ")),
+            // A block without payload is stored as the codec's empty frame, or as nothing at all.
+            _ if header.plain_len == 0 => Bytes::new(),
+            codec => codec.decompress(&stored, header.plain_len as usize)?.into(),
+        };
+        let body = match header.kind {
+            BlockKind::Data => load_cells(&mut payload, header.encoded, format)?,
+            BlockKind::LeafIndex | BlockKind::IntermediateIndex => {
+                Body::Index(Index::parse_inner(payload.clone(), format.order)?)
+            }
+            _ => Body::Other,
+        };
+        let shares_input = matches!(format.codec, Codec::None) && !payload.is_empty();
+        Ok(Block {
+            file_id,
+            offset,
+            on_disk_len: header.total_len() as u32,
+            kind: header.kind,
+            buffer_len: if shares_input { on_disk.len() } else { payload.len() },
+            payload,
+            body,
+        })
+    }
+
+    /// The file it is of.
+    pub fn file_id(&self) -> u64 {
+        self.file_id
+    }
+
+    /// Where in the file it is.
+    pub fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// Bytes it takes on disk, header and checksums included.
+    pub fn on_disk_len(&self) -> u32 {
+        self.on_disk_len
+    }
+
+    /// What is in it.
+    pub fn kind(&self) -> BlockKind {
+        self.kind
+    }
+
+    /// Bytes of memory it takes.
+    pub fn heap_len(&self) -> usize {
+        let beside = match &self.body {
+            Body::Plain(cells) => cells.heap_len(),
+            Body::Packed(cells) => cells.heap_len(),
+            Body::Index(index) => index.heap_len(),
+            Body::Other => 0,
+        };
+        size_of::<Block>() + self.buffer_len + beside
+    }
+
+    /// The payload: decompressed, still encoded.
+    pub(crate) fn payload(&self) -> &Bytes {
+        &self.payload
+    }
+
+    pub(crate) fn body(&self) -> &Body {
+        &self.body
+    }
+
+    /// The entries of an index block.
+    pub(crate) fn index(&self) -> Option<&Index> {
+        match &self.body {
+            Body::Index(index) => Some(index),
+            _ => None,
+        }
+    }
+
+    /// The keys of the first and the last cell of a data block.
+    pub(crate) fn key_range(&self) -> Option<(&[u8], &[u8])> {
+        match &self.body {
+            Body::Plain(cells) => Some((cells.first_key(&self.payload), cells.last_key(&self.payload))),
+            Body::Packed(cells) => Some((cells.first_key(), cells.last_key())),
+            _ => None,
+        }
+    }
+}
+
+/// Checks header and checksums of a whole block.
+fn verify(on_disk: &[u8]) -> Parsed<Header> {
+    let header = Header::parse(on_disk)?;
+    if header.total_len() != on_disk.len() {
+        return Err(Fault::Damaged("block has another length than its index says"));
+    }
+    let (data, sums) = on_disk.split_at(header.data_len as usize);
+    debug_assert_eq!(sums.len(), ChecksumType::total_len(data.len(), header.chunk_len as usize));
+    header.checksum.verify(data, sums, header.chunk_len as usize)?;
+    Ok(header)
+}
+
+/// Checks the cells of a data block. Where they cannot be entered in the middle, `payload` is replaced by one of plain
+/// cells.
+fn load_cells(payload: &mut Bytes, encoded: bool, format: &BlockFormat) -> Parsed<Body> {
+    let (fields, order) = (format.fields, format.order);
+    if !encoded {
+        return PlainCells::load(payload, 0, fields, order).map(Body::Plain);
+    }
+    let id = payload.first_chunk().ok_or(Fault::Damaged("encoding id cut"))?;
+    let packing = match u16::from_be_bytes(*id) {
+        0 => return PlainCells::load(payload, ENCODING_ID_LEN, fields, order).map(Body::Plain),
+        2 => Packing::Prefix,
+        3 => Packing::Diff,
+        4 => Packing::FastDiff,
+        7 => {
+            let cells = PlainCells::load_with_row_index(payload, ENCODING_ID_LEN, fields, order)?;
+            return Ok(Body::Plain(cells));
+        }
+        1 | 5 | 6 => return Err(Fault::Unsupported(format!("block encoding {}", u16::from_be_bytes(*id)))),
+        _ => return Err(Fault::Damaged("unknown block encoding")),
+    };
+    if !format.tags_packed {
+        return PackedCells::load(payload, ENCODING_ID_LEN, packing, fields, order).map(Body::Packed);
+    }
+    *payload = packed::to_plain(payload, ENCODING_ID_LEN, packing, fields)?.into();
+    PlainCells::load(payload, 0, fields, order).map(Body::Plain)
+}

@@ -1,0 +1,335 @@
+//! Cells one after the other: blocks without encoding, and those of ROW_INDEX_V1.
+//!
+//! ```text
+//! cell: key length 4 | value length 4 | key | value | [tags length 2 | tags] | [sequence id, vlong]
+//! ROW_INDEX_V1 adds: row count 4 | offset of each row's first cell 4 * | bytes of all cells 4
+//! ```
+//!
+//! All cells are walked once, when the block is loaded: lengths, keys and order are checked then, and the marks are
+//! found by which a seek later searches: the first cell of each row, and of wide rows every [`MARK_EVERY`]th cell.
+//! After that a cell is a [`Span`] of offsets; nothing is copied.
+
+use std::cmp::Ordering;
+
+use cell::order::compare_within_row;
+use cell::{CellOrder, key};
+
+use crate::error::{Fault, Parsed};
+use crate::input::Input;
+
+/// Cells of one row between two marks. Sixteen keys are walked in less time than a block's row search takes.
+const MARK_EVERY: usize = 16;
+
+/// Cells that a forward seek looks at before it searches.
+const NEAR: usize = 4;
+
+/// Which optional fields follow each cell of a file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct CellFields {
+    pub(crate) tags: bool,
+    pub(crate) mvcc: bool,
+}
+
+/// Where the parts of a cell are; offsets into the block's payload.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Span {
+    pub(crate) key_at: u32,
+    pub(crate) key_len: u32,
+    pub(crate) value_len: u32,
+    pub(crate) tags_at: u32,
+    pub(crate) tags_len: u32,
+    /// Where the next cell starts.
+    pub(crate) end: u32,
+    pub(crate) seq_id: u64,
+}
+
+/// What is known of the cells of a block.
+#[derive(Debug)]
+pub(crate) struct PlainCells {
+    fields: CellFields,
+    start: u32,
+    end: u32,
+    /// Where the last cell starts.
+    last: u32,
+    marks: Marks,
+}
+
+/// Starts of cells, relative to the first cell, ascending; the first is 0.
+#[derive(Debug)]
+enum Marks {
+    Own(Box<[u32]>),
+    /// Those of ROW_INDEX_V1 as the block has them: big-endian, from this offset of the payload.
+    Stored {
+        at: u32,
+        count: u32,
+    },
+}
+
+impl PlainCells {
+    /// Checks a payload of cells and nothing else, from `start` on.
+    pub(crate) fn load(
+        payload: &[u8],
+        start: usize,
+        fields: CellFields,
+        order: CellOrder,
+    ) -> Parsed<PlainCells> {
+        let (marks, last) = walk(payload, start, payload.len(), fields, order, None)?;
+        Ok(PlainCells {
+            fields,
+            start: start as u32,
+            end: payload.len() as u32,
+            last,
+            marks: Marks::Own(marks.into_boxed_slice()),
+        })
+    }
+
+    /// Checks a ROW_INDEX_V1 payload, whose cells start at `start`.
+    pub(crate) fn load_with_row_index(
+        payload: &[u8],
+        start: usize,
+        fields: CellFields,
+        order: CellOrder,
+    ) -> Parsed<PlainCells> {
+        let cells_len = payload.last_chunk::<4>().map(|len| u32::from_be_bytes(*len) as usize);
+        let end = cells_len.and_then(|len| start.checked_add(len)).ok_or(Fault::Damaged("row index cut"))?;
+        let mut index = Input::starting(payload, end);
+        let count = index.u32("row index cut")?;
+        let index_at = index.position();
+        let rows = index.take((count as usize).saturating_mul(4), "row index cut")?;
+        index.u32("row index cut")?;
+        index.end("row index does not add up")?;
+        let (marks, last) = walk(payload, start, end, fields, order, Some(rows))?;
+        let marks = if marks.len() == count as usize {
+            Marks::Stored { at: index_at as u32, count }
+        } else {
+            Marks::Own(marks.into_boxed_slice())
+        };
+        Ok(PlainCells { fields, start: start as u32, end: end as u32, last, marks })
+    }
+
+    /// Heap taken besides the payload.
+    pub(crate) fn heap_len(&self) -> usize {
+        match &self.marks {
+            Marks::Own(marks) => size_of_val(&**marks),
+            Marks::Stored { .. } => 0,
+        }
+    }
+
+    /// The cell that starts at `at`, which is where a cell starts.
+    #[inline]
+    pub(crate) fn span(&self, payload: &[u8], at: u32) -> Parsed<Span> {
+        span_at(&payload[..self.end as usize], at as usize, self.fields)
+    }
+
+    /// The first cell.
+    pub(crate) fn first(&self, payload: &[u8]) -> Parsed<Span> {
+        self.span(payload, self.start)
+    }
+
+    /// The last cell.
+    pub(crate) fn last(&self, payload: &[u8]) -> Parsed<Span> {
+        self.span(payload, self.last)
+    }
+
+    /// The cell behind `span`, or `None` behind the last.
+    #[inline]
+    pub(crate) fn after(&self, payload: &[u8], span: &Span) -> Parsed<Option<Span>> {
+        if span.end >= self.end { Ok(None) } else { self.span(payload, span.end).map(Some) }
+    }
+
+    /// The key of the first cell.
+    pub(crate) fn first_key<'a>(&self, payload: &'a [u8]) -> &'a [u8] {
+        key_at(payload, self.start)
+    }
+
+    /// The key of the last cell.
+    pub(crate) fn last_key<'a>(&self, payload: &'a [u8]) -> &'a [u8] {
+        key_at(payload, self.last)
+    }
+
+    /// The first cell at or behind `target`; there must be one.
+    pub(crate) fn seek(&self, payload: &[u8], order: CellOrder, target: &[u8]) -> Parsed<Span> {
+        let before = self.marks_before(payload, order, target);
+        if before == 0 {
+            return self.first(payload);
+        }
+        let mut span = self.span(payload, self.mark(payload, before - 1))?;
+        while order.compare_keys(span.key(payload), target) == Ordering::Less {
+            span = self.after(payload, &span)?.ok_or(Fault::Damaged("block ends before the sought key"))?;
+        }
+        Ok(span)
+    }
+
+    /// The first cell at or behind `target`, behind `from`, which is before it; there must be one. The next few cells
+    /// are tried before the search: most forward seeks are to the next column or the next row.
+    pub(crate) fn seek_forward(
+        &self,
+        payload: &[u8],
+        order: CellOrder,
+        target: &[u8],
+        mut from: Span,
+    ) -> Parsed<Span> {
+        for _ in 0..NEAR {
+            from = self.after(payload, &from)?.ok_or(Fault::Damaged("block ends before the sought key"))?;
+            if order.compare_keys(from.key(payload), target) != Ordering::Less {
+                return Ok(from);
+            }
+        }
+        self.seek(payload, order, target)
+    }
+
+    /// The last cell before `target`, which the first cell must be.
+    pub(crate) fn seek_before(&self, payload: &[u8], order: CellOrder, target: &[u8]) -> Parsed<Span> {
+        let before = self.marks_before(payload, order, target);
+        let mut span = self.span(payload, self.mark(payload, before.saturating_sub(1)))?;
+        while let Some(next) = self.after(payload, &span)? {
+            if order.compare_keys(next.key(payload), target) != Ordering::Less {
+                break;
+            }
+            span = next;
+        }
+        Ok(span)
+    }
+
+    /// How many marks are at cells before `target`.
+    fn marks_before(&self, payload: &[u8], order: CellOrder, target: &[u8]) -> usize {
+        let (mut low, mut high) = (0, self.marks_len());
+        while low < high {
+            let middle = (low + high) / 2;
+            if order.compare_keys(key_at(payload, self.mark(payload, middle)), target) == Ordering::Less {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        low
+    }
+
+    fn marks_len(&self) -> usize {
+        match &self.marks {
+            Marks::Own(marks) => marks.len(),
+            Marks::Stored { count, .. } => *count as usize,
+        }
+    }
+
+    /// Where in the payload the cell of a mark starts.
+    #[inline]
+    fn mark(&self, payload: &[u8], index: usize) -> u32 {
+        self.start
+            + match &self.marks {
+                Marks::Own(marks) => marks[index],
+                Marks::Stored { at, .. } => be_u32(payload, *at as usize + 4 * index),
+            }
+    }
+}
+
+impl Span {
+    /// The key within its payload.
+    #[inline]
+    pub(crate) fn key<'a>(&self, payload: &'a [u8]) -> &'a [u8] {
+        &payload[self.key_at as usize..][..self.key_len as usize]
+    }
+
+    /// Where the value is within its payload.
+    #[inline]
+    pub(crate) fn value_range(&self) -> std::ops::Range<usize> {
+        let at = (self.key_at + self.key_len) as usize;
+        at..at + self.value_len as usize
+    }
+
+    /// The tags within their payload.
+    #[inline]
+    pub(crate) fn tags<'a>(&self, payload: &'a [u8]) -> &'a [u8] {
+        &payload[self.tags_at as usize..][..self.tags_len as usize]
+    }
+}
+
+#[inline]
+fn be_u32(bytes: &[u8], at: usize) -> u32 {
+    u32::from_be_bytes(*bytes[at..].first_chunk().expect("the walk at load saw these bytes"))
+}
+
+/// The key of a cell that the walk at load has checked.
+#[inline]
+fn key_at(payload: &[u8], cell_at: u32) -> &[u8] {
+    let at = cell_at as usize;
+    &payload[at + 8..][..be_u32(payload, at) as usize]
+}
+
+/// Finds the parts of the cell at `at` by its lengths.
+#[inline]
+fn span_at(cells: &[u8], at: usize, fields: CellFields) -> Parsed<Span> {
+    const CUT: &str = "cell cut";
+    let mut input = Input::starting(cells, at);
+    let (key_len, value_len) = (input.u32(CUT)?, input.u32(CUT)?);
+    let key_at = input.position() as u32;
+    input.take(key_len as usize, "key longer than its block")?;
+    input.take(value_len as usize, "value longer than its block")?;
+    let mut span = Span { key_at, key_len, value_len, ..Span::default() };
+    if fields.tags {
+        span.tags_len = u32::from(input.u16(CUT)?);
+        span.tags_at = input.position() as u32;
+        input.take(span.tags_len as usize, "tags longer than their block")?;
+    }
+    if fields.mvcc {
+        span.seq_id = input.seq_id()?;
+    }
+    span.end = input.position() as u32;
+    Ok(span)
+}
+
+/// Checks the cells in `start..end`; gives their marks and where the last one starts. If `rows` are given, the row
+/// starts must be exactly those.
+fn walk(
+    payload: &[u8],
+    start: usize,
+    end: usize,
+    fields: CellFields,
+    order: CellOrder,
+    rows: Option<&[u8]>,
+) -> Parsed<(Vec<u32>, u32)> {
+    let cells = payload.get(..end).ok_or(Fault::Damaged("cells longer than their block"))?;
+    if start >= end {
+        return Err(Fault::Damaged("data block without cells"));
+    }
+    let mut stored_rows = rows.map(|rows| rows.chunks_exact(4));
+    let mut marks = Vec::new();
+    let mut previous: Option<&[u8]> = None;
+    let (mut at, mut last, mut since_mark) = (start, start, 0);
+    while at < end {
+        let span = span_at(cells, at, fields)?;
+        let key = span.key(cells);
+        key::check(key)?;
+        let relative = (at - start) as u32;
+        if starts_row(order, previous, key)? {
+            if let Some(stored) = &mut stored_rows
+                && stored.next() != Some(&relative.to_be_bytes()[..])
+            {
+                return Err(Fault::Damaged("row index does not match the rows"));
+            }
+            since_mark = 0;
+        }
+        if since_mark % MARK_EVERY == 0 {
+            marks.push(relative);
+        }
+        since_mark += 1;
+        previous = Some(key);
+        last = at;
+        at = span.end as usize;
+    }
+    if stored_rows.is_some_and(|mut stored| stored.next().is_some()) {
+        return Err(Fault::Damaged("row index does not match the rows"));
+    }
+    marks.shrink_to_fit();
+    Ok((marks, last as u32))
+}
+
+/// Whether `key` is of another row than the key before it; refuses keys out of order.
+pub(crate) fn starts_row(order: CellOrder, previous: Option<&[u8]>, key: &[u8]) -> Parsed<bool> {
+    let Some(previous) = previous else { return Ok(true) };
+    match order.compare_rows(key::row(previous), key::row(key)) {
+        Ordering::Less => Ok(true),
+        Ordering::Equal if compare_within_row(previous, key) != Ordering::Greater => Ok(false),
+        _ => Err(Fault::Damaged("cells out of order")),
+    }
+}

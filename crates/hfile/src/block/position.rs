@@ -1,0 +1,155 @@
+//! A position at a cell of a data block, whatever its encoding.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use cell::{Cell, CellOrder};
+
+use crate::block::packed::Assembled;
+use crate::block::plain::Span;
+use crate::block::{Block, Body};
+use crate::error::{Fault, Parsed};
+
+/// A cell within a block that is held. The buffer of an assembled key is kept from block to block.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Position {
+    block: Option<Arc<Block>>,
+    span: Span,
+    assembled: Assembled,
+}
+
+const NOT_DATA: Fault = Fault::Damaged("index points at a block without cells");
+
+impl Position {
+    /// The block.
+    #[inline]
+    pub(crate) fn block(&self) -> Option<&Arc<Block>> {
+        self.block.as_ref()
+    }
+
+    /// Lets the block go.
+    pub(crate) fn clear(&mut self) {
+        self.block = None;
+    }
+
+    /// The key of the cell.
+    #[inline]
+    pub(crate) fn key(&self) -> &[u8] {
+        match self.block.as_deref() {
+            Some(block) => match block.body() {
+                Body::Plain(_) => self.span.key(block.payload()),
+                _ => &self.assembled.key,
+            },
+            None => &[],
+        }
+    }
+
+    /// The cell.
+    #[inline]
+    pub(crate) fn cell(&self) -> Option<Cell<'_>> {
+        let block = self.block.as_deref()?;
+        let payload = block.payload();
+        Some(match block.body() {
+            Body::Plain(_) => Cell {
+                key: self.span.key(payload),
+                value: &payload[self.span.value_range()],
+                tags: self.span.tags(payload),
+                seq_id: self.span.seq_id,
+            },
+            _ => Cell {
+                key: &self.assembled.key,
+                value: &payload[self.assembled.place.value_range()],
+                tags: self.assembled.place.tags(payload),
+                seq_id: self.assembled.place.seq_id,
+            },
+        })
+    }
+
+    /// The value, sharing the block's memory.
+    pub(crate) fn value(&self) -> Option<Bytes> {
+        let block = self.block.as_deref()?;
+        let range = match block.body() {
+            Body::Plain(_) => self.span.value_range(),
+            _ => self.assembled.place.value_range(),
+        };
+        Some(block.payload().slice(range))
+    }
+
+    /// Goes to the first cell of `block`.
+    pub(crate) fn first(&mut self, block: Arc<Block>) -> Parsed<()> {
+        match block.body() {
+            Body::Plain(cells) => self.span = cells.first(block.payload())?,
+            Body::Packed(cells) => cells.first(&mut self.assembled),
+            _ => return Err(NOT_DATA),
+        }
+        self.block = Some(block);
+        Ok(())
+    }
+
+    /// Goes to the last cell of `block`.
+    pub(crate) fn last(&mut self, block: Arc<Block>) -> Parsed<()> {
+        match block.body() {
+            Body::Plain(cells) => self.span = cells.last(block.payload())?,
+            Body::Packed(cells) => cells.last(block.payload(), &mut self.assembled)?,
+            _ => return Err(NOT_DATA),
+        }
+        self.block = Some(block);
+        Ok(())
+    }
+
+    /// Goes to the next cell of the block; at its last cell stays there and returns false.
+    #[inline]
+    pub(crate) fn advance(&mut self) -> Parsed<bool> {
+        let Some(block) = self.block.as_deref() else { return Ok(false) };
+        match block.body() {
+            Body::Plain(cells) => match cells.after(block.payload(), &self.span)? {
+                Some(span) => {
+                    self.span = span;
+                    Ok(true)
+                }
+                None => Ok(false),
+            },
+            Body::Packed(cells) => cells.advance(block.payload(), &mut self.assembled),
+            _ => Err(NOT_DATA),
+        }
+    }
+
+    /// Goes to the first cell of `block` at or behind `target`, which its last cell must be.
+    pub(crate) fn seek(&mut self, block: Arc<Block>, order: CellOrder, target: &[u8]) -> Parsed<()> {
+        match block.body() {
+            Body::Plain(cells) => self.span = cells.seek(block.payload(), order, target)?,
+            Body::Packed(cells) => {
+                cells.seek(block.payload(), order, target, &mut self.assembled, false)?;
+            }
+            _ => return Err(NOT_DATA),
+        }
+        self.block = Some(block);
+        Ok(())
+    }
+
+    /// Goes forward within the block to the first cell at or behind `target`. The current cell must be before it, the
+    /// last cell of the block must not.
+    pub(crate) fn seek_forward(&mut self, order: CellOrder, target: &[u8]) -> Parsed<()> {
+        let Some(block) = self.block.as_deref() else { return Err(NOT_DATA) };
+        let payload = block.payload();
+        match block.body() {
+            Body::Plain(cells) => self.span = cells.seek_forward(payload, order, target, self.span)?,
+            Body::Packed(cells) => cells.seek(payload, order, target, &mut self.assembled, true)?,
+            _ => return Err(NOT_DATA),
+        }
+        Ok(())
+    }
+
+    /// Goes to the last cell of `block` before `target`, which its first cell must be.
+    pub(crate) fn seek_before(&mut self, block: Arc<Block>, order: CellOrder, target: &[u8]) -> Parsed<()> {
+        match block.body() {
+            Body::Plain(cells) => self.span = cells.seek_before(block.payload(), order, target)?,
+            Body::Packed(cells) => {
+                cells.seek_before(block.payload(), order, target, &mut self.assembled)?;
+            }
+            _ => return Err(NOT_DATA),
+        }
+        self.block = Some(block);
+        Ok(())
+    }
+}

@@ -1,0 +1,242 @@
+//! Block index: sorted entries (key, offset, on-disk length) that each point at a block.
+//!
+//! ```text
+//! root:              ( offset 8 | on-disk length 4 | key length, vint | key )*      the count is known from elsewhere
+//!                    [ leaf offset 8 | leaf length 4 | entry in leaf 4 ]            middle of the file, if levels > 1
+//! leaf, intermediate: n 4 | start of entry 4 * (n + 1) | ( offset 8 | on-disk length 4 | key )*
+//! ```
+//!
+//! The keys of a data index separate blocks: greater than the last key before, not greater than the first key in the
+//! block. They are whole keys, but may be of cells that do not exist. Bloom filters keep their chunks in root form too.
+
+use std::cmp::Ordering;
+
+use bytes::Bytes;
+use cell::{CellOrder, key};
+
+use crate::error::{Fault, Parsed};
+use crate::input::Input;
+
+/// Bytes of an entry before its key.
+pub(crate) const TARGET_LEN: usize = 8 + 4;
+/// Bytes of the middle of the file behind a root.
+pub(crate) const MIDDLE_LEN: usize = 8 + 4 + 4;
+
+/// The entries of one index block, checked; keys stay in the block's payload.
+#[derive(Debug)]
+pub(crate) struct Index {
+    payload: Bytes,
+    entries: Box<[Entry]>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    at: u32,
+    key_at: u32,
+    key_len: u32,
+}
+
+/// A block that an index entry points at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Target {
+    pub(crate) offset: u64,
+    pub(crate) len: u32,
+}
+
+/// Where the middle of a file is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Middle {
+    pub(crate) leaf: Target,
+    /// Which entry of the leaf points at the block in the middle.
+    pub(crate) entry: u32,
+}
+
+impl Index {
+    /// Takes `count` entries in root form apart, from `start` of the payload on; tells where they end.
+    pub(crate) fn parse_root(payload: Bytes, start: usize, count: u32) -> Parsed<(Index, usize)> {
+        const CUT: &str = "root index cut";
+        let count = count as usize;
+        let mut input = Input::starting(&payload, start);
+        if count > input.remaining() / (TARGET_LEN + 1) {
+            return Err(Fault::Damaged(CUT));
+        }
+        let mut entries = Vec::with_capacity(count);
+        for _ in 0..count {
+            let at = input.position() as u32;
+            input.take(TARGET_LEN, CUT)?;
+            let key_len = input.byte_array(CUT)?.len() as u32;
+            entries.push(Entry { at, key_at: input.position() as u32 - key_len, key_len });
+        }
+        let end = input.position();
+        Ok((Index { payload, entries: entries.into_boxed_slice() }, end))
+    }
+
+    /// The root of a data index, and the middle of the file behind it if there are several levels.
+    pub(crate) fn parse_data_root(
+        payload: Bytes,
+        count: u32,
+        levels: u32,
+        order: CellOrder,
+    ) -> Parsed<(Index, Option<Middle>)> {
+        let (index, end) = Index::parse_root(payload, 0, count)?;
+        index.check_keys(order)?;
+        let mut rest = Input::starting(&index.payload, end);
+        let middle = if levels > 1 && rest.remaining() == MIDDLE_LEN {
+            const CUT: &str = "middle of the file cut";
+            let leaf = Target { offset: rest.u64(CUT)?, len: rest.u32(CUT)? };
+            Some(Middle { leaf, entry: rest.u32(CUT)? })
+        } else {
+            None
+        };
+        rest.end("root index longer than its entries")?;
+        Ok((index, middle))
+    }
+
+    /// The entries of a leaf or intermediate block.
+    pub(crate) fn parse_inner(payload: Bytes, order: CellOrder) -> Parsed<Index> {
+        const CUT: &str = "index block cut";
+        let mut input = Input::new(&payload);
+        let count = input.u32(CUT)? as usize;
+        if count == 0 || count > input.remaining() / (4 + TARGET_LEN) {
+            return Err(Fault::Damaged("impossible number of index entries"));
+        }
+        let mut starts = Input::new(input.take(4 * (count + 1), CUT)?);
+        let base = input.position();
+        let mut entries = Vec::with_capacity(count);
+        let mut start = starts.u32(CUT)? as usize;
+        if start != 0 {
+            return Err(Fault::Damaged("index entries do not start at zero"));
+        }
+        for _ in 0..count {
+            let end = starts.u32(CUT)? as usize;
+            if end < start + TARGET_LEN || end > input.remaining() {
+                return Err(Fault::Damaged("index entries overlap"));
+            }
+            let key_at = base + start + TARGET_LEN;
+            let key_len = (base + end - key_at) as u32;
+            entries.push(Entry { at: (base + start) as u32, key_at: key_at as u32, key_len });
+            start = end;
+        }
+        if start != input.remaining() {
+            return Err(Fault::Damaged("index block longer than its entries"));
+        }
+        let index = Index { payload, entries: entries.into_boxed_slice() };
+        index.check_keys(order)?;
+        Ok(index)
+    }
+
+    fn check_keys(&self, order: CellOrder) -> Parsed<()> {
+        for at in 0..self.len() {
+            key::check_parts(self.key(at))?;
+            if at > 0 && order.compare_keys(self.key(at - 1), self.key(at)) == Ordering::Greater {
+                return Err(Fault::Damaged("index entries out of order"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Number of entries.
+    pub(crate) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// The key of an entry.
+    #[inline]
+    pub(crate) fn key(&self, at: usize) -> &[u8] {
+        let entry = &self.entries[at];
+        &self.payload[entry.key_at as usize..][..entry.key_len as usize]
+    }
+
+    /// The block that an entry points at.
+    #[inline]
+    pub(crate) fn target(&self, at: usize) -> Target {
+        let bytes = &self.payload[self.entries[at].at as usize..][..TARGET_LEN];
+        let (offset, len) = bytes.split_first_chunk().expect("checked when parsed");
+        Target {
+            offset: u64::from_be_bytes(*offset),
+            len: u32::from_be_bytes(*len.first_chunk().expect("checked when parsed")),
+        }
+    }
+
+    /// The last entry for whose key `is_before` holds; it holds for the first so many keys and no other.
+    #[inline]
+    pub(crate) fn last_where(&self, is_before: impl Fn(&[u8]) -> bool) -> Option<usize> {
+        let (mut low, mut high) = (0, self.len());
+        while low < high {
+            let middle = (low + high) / 2;
+            if is_before(self.key(middle)) {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        low.checked_sub(1)
+    }
+
+    /// Heap taken besides the payload.
+    pub(crate) fn heap_len(&self) -> usize {
+        size_of_val(&*self.entries)
+    }
+
+    /// Bytes of the payload.
+    pub(crate) fn payload_len(&self) -> usize {
+        self.payload.len()
+    }
+}
+
+/// A short key `m` with `last < m <= first`, for the index entry of the block that starts with `first` behind one that
+/// ends with `last`. For the plain order only.
+pub(crate) fn separator(last: &[u8], first: &[u8]) -> Vec<u8> {
+    use cell::KeyBuf;
+    let column = |family: &[u8], qualifier: &[u8]| {
+        KeyBuf::first_on_column(key::row(first), family, qualifier).to_vec()
+    };
+    if let Some(row) = middle(key::row(last), key::row(first)) {
+        KeyBuf::first_on_row(&row).to_vec()
+    } else if let Some(family) = middle(key::family(last), key::family(first)) {
+        column(&family, &[])
+    } else if let Some(qualifier) = middle(key::qualifier(last), key::qualifier(first)) {
+        column(key::family(first), &qualifier)
+    } else {
+        first.to_vec()
+    }
+}
+
+/// The shortest bytes behind `left` and not behind `right`; `None` if the two are equal.
+fn middle(left: &[u8], right: &[u8]) -> Option<Vec<u8>> {
+    debug_assert!(left <= right);
+    let common = left.iter().zip(right).take_while(|(left, right)| left == right).count();
+    let mut middle = left[..common].to_vec();
+    match left.get(common) {
+        // Less than the byte of `right`, so it is not 0xff.
+        Some(byte) => middle.push(byte + 1),
+        None if right.len() > common => middle.push(0),
+        None => return None,
+    }
+    Some(middle)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cell::KeyBuf;
+
+    #[test]
+    fn separators_are_short_and_between() {
+        let put = |row: &str, family: &str, qualifier: &str| {
+            KeyBuf::new(row.as_bytes(), family.as_bytes(), qualifier.as_bytes(), 5, 4)
+        };
+        let check = |last: &KeyBuf, first: &KeyBuf, expected: &[u8]| {
+            let found = separator(last, first);
+            assert_eq!(found, expected);
+            assert_eq!(CellOrder::Plain.compare_keys(last, &found), Ordering::Less);
+            assert_ne!(CellOrder::Plain.compare_keys(&found, first), Ordering::Greater);
+        };
+        check(&put("user0000", "f", "q"), &put("user0011", "f", "q"), &KeyBuf::first_on_row(b"user001"));
+        check(&put("user", "f", "q"), &put("user5", "f", "q"), &KeyBuf::first_on_row(b"user\0"));
+        check(&put("r", "f", "q"), &put("r", "g", "q"), &KeyBuf::first_on_column(b"r", b"g", b""));
+        check(&put("r", "f", "name"), &put("r", "f", "zip"), &KeyBuf::first_on_column(b"r", b"f", b"o"));
+        let newer = KeyBuf::new(b"r", b"f", b"q", 9, 4);
+        check(&newer, &put("r", "f", "q"), &put("r", "f", "q"));
+    }
+}

@@ -1,0 +1,485 @@
+//! Writing a file: cells in order, front to back, in one pass.
+//!
+//! Data blocks are closed when they are full; leaf index blocks and Bloom chunks follow them as they fill. At the end
+//! come the rest of the index, file info, Bloom metas and the trailer. Given the same cells and options the bytes are
+//! those that HBase writes.
+//!
+//! Source: HBase `HFileWriterImpl`, `StoreFileWriter`.
+
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use cell::schema::{BlockEncoding, BloomType, Compression};
+use cell::{Cell, CellOrder, CellType, key};
+use fs::{FilePath, FileSystem, FileWriter, Storage, Sync};
+
+use crate::block::builder::BlockBuilder;
+use crate::block::checksum::ChecksumType;
+use crate::block::header::HEADER_LEN;
+use crate::block::kind::BlockKind;
+use crate::block::plain::CellFields;
+use crate::bloom::chunk::BloomOptions;
+use crate::bloom::writer::BloomWriter;
+use crate::bloom::{column_key, row_part};
+use crate::compression::Codec;
+use crate::error::Result;
+use crate::index::{Target, separator};
+use crate::index_writer::{IndexWriter, ReadyIndex};
+use crate::info::{TimeRange, bloom_name, compaction_event, encoding_name, names, write_map};
+use crate::output::Output;
+use crate::trailer::{TRAILER_LEN, Trailer};
+
+/// Bytes handed to the file system at a time.
+const CHUNK_LEN: usize = 256 << 10;
+
+/// How a file is written. The defaults are HBase's.
+#[derive(Clone, Debug)]
+pub struct WriterOptions {
+    /// The order of the cells.
+    pub order: CellOrder,
+    /// Bytes of cells, unencoded, at which a data block is closed.
+    pub block_bytes: u32,
+    /// How data blocks are packed.
+    pub encoding: BlockEncoding,
+    /// How blocks are compressed.
+    pub compression: Compression,
+    /// What the general Bloom filter answers for.
+    pub bloom: BloomType,
+    /// Row bytes that a [`BloomType::RowPrefix`] filter takes.
+    pub bloom_prefix_len: u32,
+    /// Sizes of Bloom filters.
+    pub bloom_options: BloomOptions,
+    /// Whether rows with family delete markers get a filter (never beside [`BloomType::RowCol`], which knows them).
+    pub delete_family_bloom: bool,
+    /// How blocks are checksummed.
+    pub checksum: ChecksumType,
+    /// Bytes that one checksum covers.
+    pub checksum_chunk_bytes: u32,
+    /// Whether tags are written; without, they are lost.
+    pub include_tags: bool,
+    /// Whether tags are packed by a dictionary; of effect only with an encoding that packs keys.
+    pub compress_tags: bool,
+    /// Whether sequence ids are written; without, they are lost.
+    pub include_mvcc: bool,
+    /// Bytes at which an index block is closed.
+    pub index_block_bytes: u32,
+    /// Entries that a root has at least before it is split into a further level.
+    pub index_entries_min: u32,
+    /// When the file is made, milliseconds since the epoch.
+    pub create_time_ms: u64,
+}
+
+impl Default for WriterOptions {
+    fn default() -> WriterOptions {
+        WriterOptions {
+            order: CellOrder::Plain,
+            block_bytes: 64 << 10,
+            encoding: BlockEncoding::None,
+            compression: Compression::None,
+            bloom: BloomType::Row,
+            bloom_prefix_len: 0,
+            bloom_options: BloomOptions::default(),
+            delete_family_bloom: true,
+            checksum: ChecksumType::Crc32c,
+            checksum_chunk_bytes: 16 << 10,
+            include_tags: false,
+            compress_tags: true,
+            include_mvcc: true,
+            index_block_bytes: 128 << 10,
+            index_entries_min: 16,
+            create_time_ms: 0,
+        }
+    }
+}
+
+/// What a store says of a file it makes.
+#[derive(Clone, Debug, Default)]
+pub struct StoreInfo {
+    /// Edits up to it are in this file or older ones.
+    pub max_seq_id: u64,
+    /// Made of all files of the store.
+    pub is_major: bool,
+    /// Holds only cells that newer ones hide.
+    pub is_historical: bool,
+    /// Files whose cells are in this one.
+    pub compacted_files: Vec<String>,
+}
+
+/// What was written.
+#[derive(Clone, Debug)]
+pub struct Written {
+    /// Where.
+    pub path: FilePath,
+    /// Cells.
+    pub entries: u64,
+    /// Bytes of the file.
+    pub bytes: u64,
+    /// The key of the first cell.
+    pub first_key: Option<Bytes>,
+    /// The key of the last cell.
+    pub last_key: Option<Bytes>,
+    /// Timestamps of the cells.
+    pub time_range: TimeRange,
+    /// The greatest sequence id of a cell.
+    pub max_memstore_ts: u64,
+}
+
+/// A file being written. Dropped before [`Writer::finish`], it leaves a part of a file that no reader opens.
+pub struct Writer {
+    file: Box<dyn FileWriter>,
+    options: WriterOptions,
+    out: Output,
+    block: BlockBuilder,
+    /// The index key of the block under construction.
+    block_key: Vec<u8>,
+    index: IndexWriter,
+    bloom: Option<BloomWriter>,
+    delete_family_bloom: Option<BloomWriter>,
+    info: BTreeMap<Bytes, Bytes>,
+    first_key: Vec<u8>,
+    last_key: Vec<u8>,
+    last_bloom_key: Vec<u8>,
+    last_delete_family_row: Option<Vec<u8>>,
+    figures: Figures,
+}
+
+/// What is summed up over all cells.
+struct Figures {
+    entries: u64,
+    key_bytes: u64,
+    value_bytes: u64,
+    tags_len_max: usize,
+    seq_id_max: u64,
+    time_range: TimeRange,
+    earliest_put: i64,
+    delete_family_count: u64,
+}
+
+impl Writer {
+    /// Makes a new file.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`](crate::Error::Unsupported) for a codec that is not built in, or the file system's.
+    ///
+    /// # Panics
+    /// If the options make no sense: no bytes in a block, in a checksum's chunk or in a Bloom prefix.
+    pub async fn create(fs: &dyn FileSystem, path: &FilePath, options: WriterOptions) -> Result<Writer> {
+        assert!(options.block_bytes > 0 && options.checksum_chunk_bytes >= HEADER_LEN as u32);
+        assert!(options.bloom != BloomType::RowPrefix || options.bloom_prefix_len > 0);
+        let codec = Codec::of(options.compression).map_err(|fault| fault.at(path, 0))?;
+        let file = fs.create(path, Storage::Data).await?;
+        let fields = CellFields { tags: options.include_tags, mvcc: options.include_mvcc };
+        let bloom = |bloom: BloomType| BloomWriter::new(&options.bloom_options, bloom);
+        let has_delete_family_bloom = options.delete_family_bloom && options.bloom != BloomType::RowCol;
+        Ok(Writer {
+            file,
+            out: Output::new(codec, options.checksum, options.checksum_chunk_bytes),
+            block: BlockBuilder::new(options.encoding, fields, options.compress_tags),
+            block_key: Vec::new(),
+            index: IndexWriter::new(options.index_block_bytes as usize, options.index_entries_min as usize),
+            bloom: (options.bloom != BloomType::None).then(|| bloom(options.bloom)),
+            delete_family_bloom: has_delete_family_bloom.then(|| bloom(BloomType::Row)),
+            info: BTreeMap::new(),
+            first_key: Vec::new(),
+            last_key: Vec::new(),
+            last_bloom_key: Vec::new(),
+            last_delete_family_row: None,
+            figures: Figures::new(),
+            options,
+        })
+    }
+
+    /// Adds a cell; waits only when enough bytes have gathered to be written out.
+    ///
+    /// # Errors
+    /// The file system's, or [`Error::Corrupt`](crate::Error::Corrupt) if tags are to be packed that are malformed.
+    ///
+    /// # Panics
+    /// If the cell's key is before the last one's.
+    pub async fn append(&mut self, cell: &Cell<'_>) -> Result<()> {
+        self.push(cell)?;
+        if self.out.pending_len() >= CHUNK_LEN { self.write_out().await } else { Ok(()) }
+    }
+
+    fn push(&mut self, cell: &Cell<'_>) -> Result<()> {
+        let is_new_key = self.check_order(cell);
+        // Equal keys are never parted, so that a seek to one finds all.
+        if is_new_key && !self.block.is_empty() && self.block.len() >= self.options.block_bytes as usize {
+            self.finish_block();
+        }
+        if self.block.is_empty() {
+            self.start_block(cell);
+        }
+        self.block.add(cell).map_err(|fault| fault.at(self.file.path(), self.out.len()))?;
+        self.add_to_bloom(cell);
+        self.figures.add(cell);
+        self.last_key.clear();
+        self.last_key.extend_from_slice(cell.key);
+        Ok(())
+    }
+
+    /// Whether the key is another than the last one, which it must not be before.
+    fn check_order(&mut self, cell: &Cell<'_>) -> bool {
+        if self.last_key.is_empty() {
+            self.first_key.extend_from_slice(cell.key);
+            return true;
+        }
+        let order = self.options.order.compare_keys(&self.last_key, cell.key);
+        assert!(
+            order != Ordering::Greater,
+            "{cell:?} comes before the cell added last to {}",
+            self.file.path()
+        );
+        order == Ordering::Less
+    }
+
+    fn start_block(&mut self, cell: &Cell<'_>) {
+        let has_separator = !self.last_key.is_empty() && self.options.order == CellOrder::Plain;
+        self.block_key = if has_separator { separator(&self.last_key, cell.key) } else { cell.key.to_vec() };
+    }
+
+    fn add_to_bloom(&mut self, cell: &Cell<'_>) {
+        let is_first = self.last_key.is_empty();
+        let row = cell.row();
+        if let Some(bloom) = &mut self.bloom {
+            let same_row = !is_first && key::row(&self.last_key) == row;
+            match self.options.bloom {
+                BloomType::RowCol => {
+                    if !(same_row && key::qualifier(&self.last_key) == cell.qualifier()) {
+                        let key = column_key(row, cell.qualifier());
+                        bloom.add(&key);
+                        self.last_bloom_key = key.to_vec();
+                    }
+                }
+                kind => {
+                    let part = row_part(kind, self.options.bloom_prefix_len, row);
+                    if is_first || !same_row && self.last_bloom_key != part {
+                        bloom.add(part);
+                        self.last_bloom_key.clear();
+                        self.last_bloom_key.extend_from_slice(part);
+                    }
+                }
+            }
+        }
+        if let Some(bloom) = &mut self.delete_family_bloom
+            && deletes_family(cell)
+            && self.last_delete_family_row.as_deref() != Some(row)
+        {
+            bloom.add(row);
+            self.last_delete_family_row = Some(row.to_vec());
+        }
+    }
+
+    fn finish_block(&mut self) {
+        let encoded = self.options.encoding != BlockEncoding::None;
+        let target = self.block.finish(|payload| self.out.put_data(encoded, payload));
+        self.index.data_block(&self.block_key, target);
+        self.put_inline(false);
+    }
+
+    /// Writes the leaf and the Bloom chunks that are full; when `closing`, all.
+    fn put_inline(&mut self, closing: bool) {
+        while let Some(leaf) = self.index.next_leaf(closing) {
+            let target = self.out.put(BlockKind::LeafIndex, &leaf.payload);
+            self.index.leaf_written(&leaf.first_key, target);
+        }
+        for bloom in [&mut self.bloom, &mut self.delete_family_bloom].into_iter().flatten() {
+            while let Some(chunk) = bloom.next_ready(closing) {
+                let target = self.out.put(BlockKind::BloomChunk, &chunk.bits);
+                bloom.written(&chunk.first_key, target);
+            }
+        }
+    }
+
+    /// Adds an entry to the file info.
+    ///
+    /// # Panics
+    /// If the name is one that the writer itself gives (`hfile.`).
+    pub fn put_info(&mut self, name: &[u8], value: impl Into<Bytes>) {
+        assert!(!name.starts_with(b"hfile."), "names that start with hfile. are the writer's");
+        self.put_entry(name, value);
+    }
+
+    /// Adds what a store says of the file to the file info.
+    pub fn put_store_info(&mut self, store: &StoreInfo) {
+        self.put_entry(names::MAX_SEQ_ID, store.max_seq_id.to_be_bytes().to_vec());
+        self.put_entry(names::MAJOR_COMPACTION, boolean(store.is_major));
+        self.put_entry(names::HISTORICAL, boolean(store.is_historical));
+        self.put_entry(names::COMPACTION_EVENT, compaction_event(&store.compacted_files));
+    }
+
+    fn put_entry(&mut self, name: &[u8], value: impl Into<Bytes>) {
+        self.info.insert(Bytes::copy_from_slice(name), value.into());
+    }
+
+    /// Cells added so far.
+    pub fn entries(&self) -> u64 {
+        self.figures.entries
+    }
+
+    /// Bytes of the file so far, without the block under construction.
+    pub fn len(&self) -> u64 {
+        self.out.len()
+    }
+
+    /// Whether no cell was added yet.
+    pub fn is_empty(&self) -> bool {
+        self.figures.entries == 0
+    }
+
+    /// Completes the file and makes its bytes safe on disk; its name is the caller's to make safe.
+    ///
+    /// # Errors
+    /// The file system's; the file is of no use then.
+    pub async fn finish(mut self) -> Result<Written> {
+        if !self.block.is_empty() {
+            self.finish_block();
+        }
+        self.put_inline(true);
+        self.put_end();
+        self.write_out().await?;
+        self.file.sync(Sync::Disk).await?;
+        let path = self.file.path().clone();
+        self.file.close().await?;
+        let key = |key: Vec<u8>| (!key.is_empty()).then(|| Bytes::from(key));
+        Ok(Written {
+            path,
+            entries: self.figures.entries,
+            bytes: self.out.len(),
+            first_key: key(self.first_key),
+            last_key: key(self.last_key),
+            time_range: self.figures.time_range,
+            max_memstore_ts: self.figures.seq_id_max,
+        })
+    }
+
+    /// Everything behind the data.
+    fn put_end(&mut self) {
+        while let Some(level) = self.index.next_level() {
+            let put = |block: ReadyIndex| {
+                (block.first_key, self.out.put_uncounted(BlockKind::IntermediateIndex, &block.payload))
+            };
+            let blocks = level.into_iter().map(put).collect();
+            self.index.intermediates_written(blocks);
+        }
+        let load_on_open = self.out.put_uncounted(BlockKind::RootIndex, &self.index.root_payload());
+        self.out.put(BlockKind::RootIndex, &[]);
+        self.put_file_info();
+        let file_info = self.out.put(BlockKind::FileInfo, &write_map(&self.info));
+        if let Some(meta) = self.bloom.as_ref().and_then(BloomWriter::meta) {
+            self.out.put(BlockKind::BloomMeta, &meta);
+        }
+        if let Some(meta) = self.delete_family_bloom.as_ref().and_then(BloomWriter::meta) {
+            self.out.put(BlockKind::DeleteFamilyBloomMeta, &meta);
+        }
+        let trailer = self.trailer(load_on_open, file_info);
+        self.out.put_bytes(&trailer.to_bytes());
+    }
+
+    fn trailer(&self, load_on_open: Target, file_info: Target) -> Trailer {
+        let (first_data_block_offset, last_data_block_offset) = self.out.data_blocks();
+        Trailer {
+            major: 3,
+            minor: 3,
+            file_info_offset: file_info.offset,
+            load_on_open_offset: load_on_open.offset,
+            data_index_plain_bytes: self.index.plain_bytes(),
+            total_plain_bytes: self.out.plain_bytes() + TRAILER_LEN as u64,
+            data_index_count: self.index.root_len(),
+            meta_index_count: 0,
+            entry_count: self.figures.entries,
+            data_index_levels: self.index.levels(),
+            first_data_block_offset,
+            last_data_block_offset,
+            order: self.options.order,
+            compression: self.options.compression,
+        }
+    }
+
+    /// The entries that the writer itself knows.
+    fn put_file_info(&mut self) {
+        let options = self.options.clone();
+        let average = |sum: u64, count: u64| sum.checked_div(count).unwrap_or(0) as u32;
+        let figures = &self.figures;
+        let key_len = average(figures.key_bytes, figures.entries);
+        let value_len = average(figures.value_bytes, figures.entries);
+        let (tags_len, seq_id) = (figures.tags_len_max as u32, figures.seq_id_max);
+        let mut time_range = figures.time_range.min.to_be_bytes().to_vec();
+        time_range.extend_from_slice(&figures.time_range.max.to_be_bytes());
+        let (earliest_put, delete_family_count) = (figures.earliest_put, figures.delete_family_count);
+        if !self.last_key.is_empty() {
+            self.put_entry(names::LAST_KEY, self.last_key.clone());
+        }
+        self.put_entry(names::AVG_KEY_LEN, key_len.to_be_bytes().to_vec());
+        self.put_entry(names::AVG_VALUE_LEN, value_len.to_be_bytes().to_vec());
+        self.put_entry(names::CREATE_TIME, options.create_time_ms.to_be_bytes().to_vec());
+        if options.include_tags {
+            let packed = options.compress_tags && options.encoding != BlockEncoding::None;
+            self.put_entry(names::MAX_TAGS_LEN, tags_len.to_be_bytes().to_vec());
+            self.put_entry(names::TAGS_COMPRESSED, boolean(packed));
+        }
+        if options.include_mvcc {
+            self.put_entry(names::KEY_VALUE_VERSION, 1_u32.to_be_bytes().to_vec());
+            self.put_entry(names::MAX_MEMSTORE_TS, seq_id.to_be_bytes().to_vec());
+        }
+        if options.encoding != BlockEncoding::None {
+            self.put_entry(names::DATA_BLOCK_ENCODING, encoding_name(options.encoding));
+        }
+        self.put_entry(names::TIME_RANGE, time_range);
+        self.put_entry(names::EARLIEST_PUT_TS, earliest_put.to_be_bytes().to_vec());
+        self.put_entry(names::DELETE_FAMILY_COUNT, delete_family_count.to_be_bytes().to_vec());
+        if self.bloom.is_some() && !self.is_empty() {
+            self.put_entry(names::BLOOM_TYPE, bloom_name(options.bloom));
+            self.put_entry(names::LAST_BLOOM_KEY, self.last_bloom_key.clone());
+            if options.bloom == BloomType::RowPrefix {
+                self.put_entry(names::BLOOM_PARAM, options.bloom_prefix_len.to_be_bytes().to_vec());
+            }
+        }
+    }
+
+    async fn write_out(&mut self) -> Result<()> {
+        Ok(self.file.append(self.out.take().into()).await?)
+    }
+}
+
+impl Figures {
+    fn new() -> Figures {
+        Figures {
+            entries: 0,
+            key_bytes: 0,
+            value_bytes: 0,
+            tags_len_max: 0,
+            seq_id_max: 0,
+            time_range: TimeRange::EMPTY,
+            earliest_put: i64::MAX,
+            delete_family_count: 0,
+        }
+    }
+
+    fn add(&mut self, cell: &Cell<'_>) {
+        self.entries += 1;
+        self.key_bytes += cell.key.len() as u64;
+        self.value_bytes += cell.value.len() as u64;
+        self.tags_len_max = self.tags_len_max.max(cell.tags.len());
+        self.seq_id_max = self.seq_id_max.max(cell.seq_id);
+        let timestamp = cell.timestamp();
+        self.time_range.include(timestamp);
+        match cell.kind() {
+            CellType::Put => self.earliest_put = self.earliest_put.min(timestamp),
+            // They hide all that is older: a read of any older time needs this file.
+            CellType::DeleteColumn | CellType::DeleteFamily => self.time_range.include(0),
+            _ => {}
+        }
+        self.delete_family_count += u64::from(deletes_family(cell));
+    }
+}
+
+fn deletes_family(cell: &Cell<'_>) -> bool {
+    matches!(cell.kind(), CellType::DeleteFamily | CellType::DeleteFamilyVersion)
+}
+
+/// A boolean of the file info, as HBase writes it.
+fn boolean(value: bool) -> Bytes {
+    Bytes::from_static(if value { &[0xff] } else { &[0] })
+}

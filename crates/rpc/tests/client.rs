@@ -1,0 +1,133 @@
+//! The client's connection against the server, and against servers that misbehave.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod support;
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use rpc::client::{Answer, ConnectOptions, Connection, Error, Request};
+use rpc::{CellBlock, ServerOptions};
+use support::{Harness, hex};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+async fn connect(harness: &Harness) -> Connection {
+    let options = ConnectOptions::for_user("bob");
+    Connection::connect(&harness.env, "localhost", harness.port, "ClientService", &options).await.unwrap()
+}
+
+fn request(method: &str, param: impl Into<Bytes>) -> Request {
+    Request {
+        method: method.into(),
+        param: param.into(),
+        cells: CellBlock::new(),
+        timeout: Duration::from_secs(5),
+        priority: 0,
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn calls_and_cells_go_both_ways() {
+    let harness = Harness::new(ServerOptions::default()).await;
+    let connection = connect(&harness).await;
+    let mut cells = CellBlock::new();
+    cells.tail().extend_from_slice(b"small");
+    cells.push(Bytes::from(vec![9; 500_000]));
+    let sent = cells.clone().into_bytes();
+    let answer = connection.call(Request { cells, ..request("Echo", "message") }).await.unwrap();
+    assert_eq!(answer, Answer { message: "message".into(), cells: sent });
+    let call = harness.service.last.lock().unwrap().take().unwrap();
+    assert_eq!(call.connection.user.as_deref(), Some("bob"));
+    assert_eq!(call.timeout(), Some(Duration::from_secs(5)));
+    assert!(call.connection.version_at_least(1, 3), "so that Get results come as cell blocks");
+}
+
+#[tokio::test(start_paused = true)]
+async fn many_calls_share_a_connection() {
+    let harness = Harness::new(ServerOptions::default()).await;
+    let connection = connect(&harness).await;
+    let late = connection.call(request("Wait", "late"));
+    let others = async {
+        for n in 0..500u32 {
+            let answer = connection.call(request("Echo", n.to_be_bytes().to_vec())).await.unwrap();
+            assert_eq!(answer.message, n.to_be_bytes()[..]);
+        }
+        harness.service.gate.notify_one();
+    };
+    let (late, ()) = tokio::join!(late, others);
+    assert_eq!(late.unwrap().message, "late");
+}
+
+#[tokio::test(start_paused = true)]
+async fn exceptions_are_typed() {
+    let harness = Harness::new(ServerOptions::default()).await;
+    let error = connect(&harness).await.call(request("Fail", "")).await.unwrap_err();
+    let Error::Remote(exception) = error else { panic!("{error}") };
+    assert_eq!(exception.class, "org.apache.hadoop.hbase.exceptions.RegionMovedException");
+    assert_eq!(exception.location, Some(("h1".into(), 16020)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_late_answer_is_dropped_and_the_connection_goes_on() {
+    let harness = Harness::new(ServerOptions::default()).await;
+    let connection = connect(&harness).await;
+    let error = connection.call(request("Wait", "late")).await.unwrap_err();
+    assert!(matches!(error, Error::TimedOut { .. }), "{error}");
+    harness.service.gate.notify_one();
+    assert_eq!(connection.call(request("Echo", "next")).await.unwrap().message, "next");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lost_connection_fails_its_calls_and_takes_no_more() {
+    let harness = Harness::new(ServerOptions::default()).await;
+    let options = ConnectOptions::for_user("bob");
+    let unknown = Connection::connect(&harness.env, "localhost", harness.port, "NoSuchService", &options)
+        .await
+        .unwrap();
+    let error = unknown.call(request("Echo", "")).await.unwrap_err();
+    assert!(matches!(error, Error::Lost(_)), "{error}");
+    assert!(unknown.is_lost());
+    assert!(matches!(unknown.call(request("Echo", "")).await, Err(Error::Lost(_))));
+    let refused = Connection::connect(&harness.env, "localhost", 1, "ClientService", &options).await;
+    assert!(matches!(refused, Err(Error::Connect { .. })));
+}
+
+/// A server that answers anything to anything.
+#[tokio::test(start_paused = true)]
+async fn answers_that_are_no_answers_lose_the_connection() {
+    for answer in ["00000003 ffffff", "7fffffff 00", "00000000", "00000004 02 0801 ff", "00000002 0602"] {
+        let env = base::testing::env(3);
+        let listener = env.net.listen("127.0.0.1:0".parse().unwrap()).await.unwrap();
+        let port = listener.local_addr().port();
+        let serving = async {
+            let mut stream = (listener.accept().await.unwrap().open)().unwrap();
+            // The first byte of the request.
+            let mut opening = vec![0; 10];
+            stream.read_exact(&mut opening).await.unwrap();
+            stream.write_all(&hex(answer)).await.unwrap();
+            let mut rest = Vec::new();
+            let _ = stream.read_to_end(&mut rest).await;
+        };
+        let calling = async {
+            let options = ConnectOptions::for_user("bob");
+            let connection =
+                Connection::connect(&env, "localhost", port, "ClientService", &options).await.unwrap();
+            let error = connection.call(request("Echo", "")).await.unwrap_err();
+            assert!(matches!(error, Error::Lost(_)), "{answer}: {error}");
+        };
+        tokio::join!(serving, calling);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_server_sees_the_close_of_the_last_holder() {
+    let harness = Harness::new(ServerOptions::default()).await;
+    let connection = connect(&harness).await;
+    connection.call(request("Echo", "")).await.unwrap();
+    assert_eq!(harness.server.connections(), 1);
+    let clone = connection.clone();
+    drop(connection);
+    clone.call(request("Echo", "")).await.unwrap();
+    drop(clone);
+    support::eventually(&harness.env, || harness.server.connections() == 0).await;
+}

@@ -1,0 +1,313 @@
+//! The endpoint against captured exchanges of HBase's clients, our own client, and hostile peers.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use base::env::{Env, Stream};
+use bytes::{Bytes, BytesMut};
+use proptest::prelude::*;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use zk::protocol::{ConnectRequest, ConnectResponse, Reply, Request};
+use zk::{Coordinator, Endpoint, EndpointOptions, MemoryCoordinator, Mode, client, coordinator};
+
+fn hex(text: &str) -> Vec<u8> {
+    let digits: Vec<u8> = text.bytes().filter(u8::is_ascii_hexdigit).collect();
+    digits.chunks(2).map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap()).collect()
+}
+
+const JAVA_CONNECT: &str = "00000000 0000000000000000 00015f90 0000000000000000 00000010 \
+    00000000000000000000000000000000 00";
+const GOHBASE_CONNECT: &str = "00000000 0000000000000000 00007530 0000000000000000 00000010 \
+    00000000000000000000000000000000";
+
+struct Harness {
+    env: Env,
+    coordinator: Arc<MemoryCoordinator>,
+    endpoint: Arc<Endpoint>,
+    port: u16,
+}
+
+impl Harness {
+    async fn new() -> Harness {
+        let env = base::testing::env(5);
+        let coordinator = MemoryCoordinator::new(&env);
+        for (path, data) in [("/hbase/hbaseid", "id"), ("/hbase/master", "m"), ("/hbase/rs/h,1,2", "")] {
+            coordinator::publish(&*coordinator, path, data.into(), Mode::Persistent).await.unwrap();
+        }
+        let endpoint = Endpoint::new(env.clone(), coordinator.clone(), EndpointOptions::default());
+        let listener = env.net.listen("127.0.0.1:0".parse().unwrap()).await.unwrap();
+        let port = listener.local_addr().port();
+        endpoint.serve(listener);
+        Harness { env, coordinator, endpoint, port }
+    }
+
+    async fn raw(&self) -> Raw {
+        Raw(self.env.net.connect("localhost", self.port).await.unwrap())
+    }
+
+    async fn session(&self) -> Raw {
+        let mut raw = self.raw().await;
+        raw.send(&hex(JAVA_CONNECT)).await;
+        raw.frame().await;
+        raw
+    }
+
+    fn zxid(&self) -> i64 {
+        *self.coordinator.changes().borrow()
+    }
+}
+
+struct Raw(Box<dyn Stream>);
+
+impl Raw {
+    async fn send(&mut self, body: &[u8]) {
+        self.0.write_all(&(body.len() as u32).to_be_bytes()).await.unwrap();
+        self.0.write_all(body).await.unwrap();
+    }
+
+    async fn frame(&mut self) -> Bytes {
+        let len = self.0.read_u32().await.unwrap();
+        let mut body = vec![0; len as usize];
+        self.0.read_exact(&mut body).await.unwrap();
+        body.into()
+    }
+
+    async fn ask(&mut self, body: &str) -> Reply {
+        self.send(&hex(body)).await;
+        Reply::parse(&self.frame().await).unwrap()
+    }
+
+    async fn closed(&mut self) {
+        let mut rest = Vec::new();
+        let _ = self.0.read_to_end(&mut rest).await;
+        assert!(rest.is_empty(), "{rest:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn sessions_are_granted_as_zookeeper_does() {
+    let harness = Harness::new().await;
+    let mut java = harness.raw().await;
+    java.send(&hex(JAVA_CONNECT)).await;
+    let answer = java.frame().await;
+    assert_eq!(answer.len(), 37, "the read-only flag is mirrored");
+    let granted = ConnectResponse::parse(&answer).unwrap();
+    assert_eq!(granted.timeout_ms, 40_000);
+    assert!(granted.session > 0);
+
+    let mut gohbase = harness.raw().await;
+    gohbase.send(&hex(GOHBASE_CONNECT)).await;
+    let answer = gohbase.frame().await;
+    assert_eq!(answer.len(), 36);
+    assert_eq!(ConnectResponse::parse(&answer).unwrap().timeout_ms, 30_000);
+
+    // A client that was cut off comes back with what it was given.
+    let back = ConnectRequest {
+        last_zxid: harness.zxid(),
+        timeout_ms: 40_000,
+        session: granted.session,
+        password: Bytes::copy_from_slice(&granted.password),
+        read_only: Some(false),
+    };
+    let mut again = harness.raw().await;
+    again.send(&back.encode()[4..]).await;
+    assert_eq!(ConnectResponse::parse(&again.frame().await).unwrap(), granted);
+
+    // One that has seen more than there is has another server's session.
+    let stranger = ConnectRequest { last_zxid: harness.zxid() + 1, ..back };
+    let mut refused = harness.raw().await;
+    refused.send(&stranger.encode()[4..]).await;
+    let answer = ConnectResponse::parse(&refused.frame().await).unwrap();
+    assert_eq!((answer.session, answer.timeout_ms), (0, 0));
+    refused.closed().await;
+}
+
+/// The requests are captured; of the answers what is not this server's own (numbers of changes, times) is fixed.
+#[tokio::test(start_paused = true)]
+async fn captured_requests_are_answered_as_zookeeper_does() {
+    let harness = Harness::new().await;
+    let zxid = harness.zxid();
+    let mut raw = harness.session().await;
+
+    let reply = raw.ask("00000001 00000004 0000000e 2f68626173652f68626173656964 00").await;
+    assert_eq!((reply.xid, reply.zxid, reply.error), (1, zxid, 0));
+    assert_eq!(reply.data().unwrap(), "id");
+    assert_eq!(reply.payload.len(), 4 + 2 + 68);
+    let stat = harness.coordinator.exists("/hbase/hbaseid").await.unwrap().unwrap();
+    let mut expected = BytesMut::new();
+    zk::protocol::put_stat(&mut expected, &stat);
+    assert_eq!(reply.payload[6..], expected);
+
+    raw.send(&hex("fffffffe 0000000b")).await;
+    assert_eq!(raw.frame().await, [&hex("fffffffe")[..], &zxid.to_be_bytes(), &hex("00000000")].concat());
+
+    let missing = "/hbase/root-region-server";
+    raw.send(&Request::encode(7, 4, Some(missing))[4..]).await;
+    assert_eq!(raw.frame().await, [&hex("00000007")[..], &zxid.to_be_bytes(), &hex("ffffff9b")].concat());
+
+    raw.send(&hex("00000002 fffffff5")).await;
+    assert_eq!(raw.frame().await, [&hex("00000002")[..], &zxid.to_be_bytes(), &hex("00000000")].concat());
+    raw.closed().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_other_operations() {
+    let harness = Harness::new().await;
+    let mut raw = harness.session().await;
+    let path = |text: &str| {
+        let bytes: String = text.bytes().map(|byte| format!("{byte:02x}")).collect();
+        format!("{:08x} {bytes}", text.len())
+    };
+    let children = raw.ask(&format!("00000001 00000008 {} 01", path("/hbase"))).await;
+    assert_eq!(children.children().unwrap(), ["hbaseid", "master", "rs"]);
+    let children = raw.ask(&format!("00000002 0000000c {} 00", path("/hbase/rs"))).await;
+    assert_eq!(children.children().unwrap(), ["h,1,2"]);
+    assert_eq!(children.payload.len(), 4 + 4 + 5 + 68);
+    let exists = raw.ask(&format!("00000003 00000003 {} 00", path("/hbase/master"))).await;
+    assert_eq!((exists.error, exists.payload.len()), (0, 68));
+    let exists = raw.ask(&format!("00000003 00000003 {} 00", path("/nowhere"))).await;
+    assert_eq!((exists.error, exists.payload.len()), (-101, 0));
+    let sync = raw.ask(&format!("00000004 00000009 {}", path("/hbase"))).await;
+    assert_eq!(sync.data().unwrap(), "/hbase");
+    let auth = raw.ask(&format!("fffffffc 00000064 00000000 {} ffffffff", path("digest"))).await;
+    assert_eq!((auth.xid, auth.error), (-4, 0));
+    let watches = raw.ask("fffffff8 00000065 0000000000000001 00000000 00000000 00000000").await;
+    assert_eq!((watches.xid, watches.error), (-8, 0));
+    for change in [1, 2, 5, 7, 14, 15] {
+        let refused = raw.ask(&format!("00000005 {change:08x} {} 0000", path("/hbase/x"))).await;
+        assert_eq!(refused.error, -102, "{change}");
+    }
+    assert_eq!(raw.ask("00000006 00000063").await.error, -6);
+    assert!(harness.coordinator.exists("/hbase/x").await.unwrap().is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn our_client_reads_what_was_published() {
+    let harness = Harness::new().await;
+    let servers = [("dead".to_string(), 1), ("localhost".to_string(), harness.port)];
+    let mut client = client::Client::connect(&harness.env, &servers, Duration::from_secs(5)).await.unwrap();
+    assert_eq!(client.get_data("/hbase/master").await.unwrap(), "m");
+    assert_eq!(client.get_children("/hbase/rs").await.unwrap(), ["h,1,2"]);
+    assert_eq!(client.get_data("/hbase/none").await, Err(client::Error::NoNode("/hbase/none".into())));
+    harness.coordinator.set("/hbase/master", "new".into(), None).await.unwrap();
+    assert_eq!(client.get_data("/hbase/master").await.unwrap(), "new");
+    client.close().await;
+    let nobody = client::Client::connect(&harness.env, &servers[..1], Duration::from_secs(5)).await;
+    assert!(matches!(nobody.err(), Some(client::Error::Unavailable(_))));
+}
+
+#[tokio::test(start_paused = true)]
+async fn slow_and_hostile_clients_are_cut_off() {
+    for (sent, seconds) in [
+        ("", 10),
+        ("0000", 10),
+        ("0000002d 00000000", 10),
+        ("7fffffff", 0),
+        ("72756f6b", 0),
+        ("00000003 000000", 0),
+        ("00000000", 0),
+    ] {
+        let harness = Harness::new().await;
+        let started = harness.env.clock.monotonic();
+        let mut raw = harness.raw().await;
+        raw.0.write_all(&hex(sent)).await.unwrap();
+        raw.closed().await;
+        let took = harness.env.clock.monotonic() - started;
+        assert_eq!(took.as_secs(), seconds, "{sent}");
+        assert_eq!(harness.endpoint.connections(), 0);
+    }
+    // With a session: its timeout (40 s here), unless it pings.
+    let harness = Harness::new().await;
+    let mut raw = harness.session().await;
+    for _ in 0..10 {
+        harness.env.clock.sleep(Duration::from_secs(30)).await;
+        raw.ask("fffffffe 0000000b").await;
+    }
+    let started = harness.env.clock.monotonic();
+    raw.closed().await;
+    assert_eq!((harness.env.clock.monotonic() - started).as_secs(), 40);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_does_not_read_is_cut_off() {
+    let harness = Harness::new().await;
+    harness.coordinator.set("/hbase/master", vec![0; 60_000].into(), None).await.unwrap();
+    let mut raw = harness.session().await;
+    for xid in 0..10 {
+        raw.0.write_all(&Request::encode(xid, 4, Some("/hbase/master"))).await.unwrap();
+    }
+    harness.env.clock.sleep(Duration::from_secs(15)).await;
+    assert_eq!(harness.endpoint.connections(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn stopping_closes_the_sessions() {
+    let harness = Harness::new().await;
+    let mut raw = harness.session().await;
+    harness.endpoint.stop();
+    raw.closed().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn versions_children_and_changes_are_kept_count_of() {
+    let env = base::testing::env(5);
+    let tree = MemoryCoordinator::new(&env);
+    let before = *tree.changes().borrow();
+    assert!(matches!(
+        tree.create("/a/b", Bytes::new(), Mode::Persistent).await,
+        Err(zk::Error::NoNode { .. })
+    ));
+    coordinator::ensure_path(&*tree, "/a/b").await.unwrap();
+    let mut changes = tree.changes();
+    changes.mark_unchanged();
+    let stat = tree.set("/a/b", "one".into(), Some(0)).await.unwrap();
+    assert!(changes.has_changed().unwrap());
+    assert_eq!((stat.version, stat.data_len), (1, 3));
+    assert_eq!(stat.modified_zxid, *tree.changes().borrow());
+    assert!(stat.created_zxid > before);
+    let stale = tree.set("/a/b", "two".into(), Some(0)).await;
+    assert_eq!(stale, Err(zk::Error::BadVersion { path: "/a/b".into(), actual: 1 }));
+    assert!(matches!(
+        tree.create("/a/b", Bytes::new(), Mode::Persistent).await,
+        Err(zk::Error::NodeExists { .. })
+    ));
+    assert!(matches!(tree.delete("/a", None).await, Err(zk::Error::NotEmpty { .. })));
+    tree.create("/a/c", Bytes::new(), Mode::Ephemeral).await.unwrap();
+    tree.create("/a-b", Bytes::new(), Mode::Persistent).await.unwrap();
+    let (names, stat) = tree.children("/a").await.unwrap();
+    assert_eq!((names, stat.children), (vec!["b".to_string(), "c".to_string()], 2));
+    assert_eq!(tree.children("/").await.unwrap().0, ["a", "a-b"]);
+    tree.delete("/a/b", Some(1)).await.unwrap();
+    tree.delete("/a/c", None).await.unwrap();
+    assert_eq!(tree.exists("/a").await.unwrap().unwrap().children, 0);
+    tree.delete("/a", None).await.unwrap();
+    assert_eq!(tree.exists("/a").await.unwrap(), None);
+    for path in ["", "a", "/a/", "//", "/a//b", "/./a", "/a\0"] {
+        assert!(matches!(tree.get(path).await, Err(zk::Error::BadPath { .. })), "{path:?}");
+    }
+}
+
+proptest! {
+    /// The plain functions over foreign bytes.
+    #[test]
+    fn rubbish_is_refused_or_read(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        let bytes = Bytes::from(bytes);
+        let _ = ConnectRequest::parse(&bytes);
+        let _ = ConnectResponse::parse(&bytes);
+        let _ = Request::parse(&bytes);
+        if let Ok(reply) = Reply::parse(&bytes) {
+            let _ = reply.data();
+            let _ = reply.children();
+        }
+        let _ = zk::payload::read_master(&bytes);
+        let _ = zk::payload::read_meta_region_server(&bytes);
+    }
+
+    /// Requests of a known type with anything behind it.
+    #[test]
+    fn rubbish_behind_a_type_is_refused_or_read(kind in -20i32..110, bytes in prop::collection::vec(any::<u8>(), 0..60)) {
+        let body = [&[0, 0, 0, 1][..], &kind.to_be_bytes(), &bytes].concat();
+        let _ = Request::parse(&Bytes::from(body));
+    }
+}

@@ -138,6 +138,13 @@ fn sync_dir(root: &OwnedFd, path: &FilePath) -> Result<()> {
     sync_names(&dir).map_err(failed)
 }
 
+fn sync_file(root: &OwnedFd, path: &FilePath) -> Result<()> {
+    let failed = |errno| error_of(path, "sync", errno);
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+    let file = rustix::fs::openat(root, os_path(path), flags, Mode::empty()).map_err(failed)?;
+    rustix::fs::fdatasync(&file).map_err(failed)
+}
+
 fn stat(root: &OwnedFd, path: &FilePath) -> Result<Option<FileStatus>> {
     match rustix::fs::statat(root, os_path(path), AtFlags::empty()) {
         Ok(stat) => Ok(Some(tree::status(path.name().to_owned(), &stat))),
@@ -237,8 +244,8 @@ impl FileSystem for LocalFs {
         Box::pin(async move { self.run(dir, sync_dir).await })
     }
 
-    fn fence<'a>(&'a self, _path: &'a FilePath) -> BoxFuture<'a, Result<()>> {
-        // The lock of the root keeps other processes out.
-        Box::pin(std::future::ready(Ok(())))
+    fn fence<'a>(&'a self, path: &'a FilePath) -> BoxFuture<'a, Result<()>> {
+        // The lock of the root keeps other processes out, so only the bytes remain to be made durable.
+        Box::pin(async move { self.run(path, sync_file).await })
     }
 }

@@ -111,7 +111,15 @@ impl MemoryFs {
         let file: SharedFile = Arc::new(Mutex::new(FileData::empty(now_ms)));
         tree.put(slot, Node::File(file.clone()), now_ms);
         let fs = self.clone();
-        Ok(Box::new(MemoryWriter { fs, file, path: path.clone(), len: 0, reserved_to: 0, storage }))
+        Ok(Box::new(MemoryWriter {
+            fs,
+            file,
+            path: path.clone(),
+            len: 0,
+            end_mark_len: 0,
+            reserved_to: 0,
+            storage,
+        }))
     }
 
     fn open_now(&self, path: &FilePath) -> Result<Arc<dyn FileReader>> {
@@ -291,8 +299,16 @@ impl FileSystem for MemoryFs {
         ready(move || self.sync_dir_now(dir))
     }
 
-    fn fence<'a>(&'a self, _path: &'a FilePath) -> BoxFuture<'a, Result<()>> {
-        ready(|| Ok(()))
+    fn fence<'a>(&'a self, path: &'a FilePath) -> BoxFuture<'a, Result<()>> {
+        ready(move || {
+            let tree = lock(&self.shared.tree);
+            match find(&tree, path) {
+                Some(Node::File(file)) => lock(&file).sync(),
+                Some(Node::Dir(_)) => {}
+                None => return Err(Error::NotFound { path: path.clone() }),
+            }
+            Ok(())
+        })
     }
 }
 
@@ -331,8 +347,26 @@ struct MemoryWriter {
     file: SharedFile,
     path: FilePath,
     len: u64,
+    // Bytes of the end mark that stands at `len`.
+    end_mark_len: usize,
     reserved_to: u64,
     storage: Storage,
+}
+
+impl MemoryWriter {
+    fn write(&mut self, bytes: Bytes, kept: usize) {
+        let offset = self.len;
+        self.len += kept as u64;
+        // As on a disk, what overwrites an end mark is a write of its own.
+        let head = self.end_mark_len.min(bytes.len());
+        for (offset, bytes) in [(offset + head as u64, bytes.slice(head..)), (offset, bytes.slice(..head))] {
+            if !bytes.is_empty() {
+                self.reserved_to = self.reserved_to.max(offset + bytes.len() as u64);
+                self.fs.change_file(&self.file, |file| file.write(offset, bytes));
+            }
+        }
+        self.end_mark_len = bytes.len() - kept;
+    }
 }
 
 impl FileWriter for MemoryWriter {
@@ -346,9 +380,16 @@ impl FileWriter for MemoryWriter {
 
     fn append(&mut self, bytes: Bytes) -> BoxFuture<'_, Result<()>> {
         ready(move || {
-            let offset = self.len;
-            self.len += bytes.len() as u64;
-            self.fs.change_file(&self.file, |file| file.write(offset, bytes));
+            let kept = bytes.len();
+            self.write(bytes, kept);
+            Ok(())
+        })
+    }
+
+    fn append_with_end(&mut self, bytes: Bytes, kept: usize) -> BoxFuture<'_, Result<()>> {
+        ready(move || {
+            let reserved = self.reserved_to > self.len + kept as u64;
+            self.write(if reserved { bytes } else { bytes.slice(..kept) }, kept);
             Ok(())
         })
     }

@@ -48,6 +48,7 @@ contract! {
     delete_takes_trees_and_nothing;
     lists_are_sorted_and_say_what_is_there;
     reserved_space_is_zeros_and_is_cut_at_close;
+    an_end_mark_stands_in_reserved_space_until_the_next_append;
     data_files_reserve_nothing;
     a_dropped_writer_leaves_what_was_appended;
     an_open_file_outlives_its_name;
@@ -265,6 +266,30 @@ mod checks {
         writer.reserve(100).await.unwrap();
         writer.close().await.unwrap();
         assert_eq!(read(&*fs, "empty").await, b"");
+    }
+
+    pub async fn an_end_mark_stands_in_reserved_space_until_the_next_append(fs: Fs) {
+        let read = async |len: usize| fs.open(&path("log")).await.unwrap().read_at(0, len).await.unwrap();
+        let mut writer = fs.create(&path("log"), Storage::Log).await.unwrap();
+        writer.append_with_end(Bytes::from_static(b"one.END"), 4).await.unwrap();
+        assert_eq!(fs.stat(&path("log")).await.unwrap().unwrap().len, 4, "no zeros behind, so no mark");
+        writer.reserve(100).await.unwrap();
+        writer.append_with_end(Bytes::from_static(b"two.END"), 4).await.unwrap();
+        assert_eq!(writer.len(), 8);
+        assert_eq!(read(13).await, &b"one.two.END\0\0"[..]);
+        // Longer and shorter than the mark before it.
+        writer.append_with_end(Bytes::from_static(b"three..END"), 7).await.unwrap();
+        assert_eq!(read(20).await, &b"one.two.three..END\0\0"[..]);
+        writer.append_with_end(Bytes::from_static(b"!."), 1).await.unwrap();
+        assert_eq!(read(18).await, &b"one.two.three..!.D"[..]);
+        writer.append_with_end(Bytes::from_static(b"LONGMARK"), 0).await.unwrap();
+        assert_eq!(read(25).await, &b"one.two.three..!LONGMARK\0"[..]);
+        assert_eq!(writer.len(), 16);
+        writer.append(Bytes::from_static(b"end")).await.unwrap();
+        writer.sync(Sync::Disk).await.unwrap();
+        writer.close().await.unwrap();
+        assert_eq!(read(19).await, &b"one.two.three..!end"[..]);
+        assert_eq!(fs.stat(&path("log")).await.unwrap().unwrap().len, 19);
     }
 
     pub async fn data_files_reserve_nothing(fs: Fs) {

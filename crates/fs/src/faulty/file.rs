@@ -63,7 +63,7 @@ impl FaultyWriter {
         }
     }
 
-    async fn append_planned(&mut self, bytes: Bytes) -> Result<()> {
+    async fn append_planned(&mut self, bytes: Bytes, kept: usize) -> Result<()> {
         self.usable(Operation::Append)?;
         let path = self.inner.path().clone();
         let fault = self.shared.meet(Operation::Append, &path).await;
@@ -75,9 +75,9 @@ impl FaultyWriter {
             Some(_) => return Err(planned(Operation::Append, &path)),
         }
         match fault {
-            Some(Fault::Flip) => return self.inner.append(flipped(bytes)).await,
+            Some(Fault::Flip) => return self.inner.append_with_end(flipped(bytes), kept).await,
             Some(Fault::Tear) => self.inner.append(bytes.slice(..bytes.len() / 2)).await?,
-            _ => self.inner.append(bytes).await?,
+            _ => self.inner.append_with_end(bytes, kept).await?,
         }
         if fault.is_none() {
             return Ok(());
@@ -108,7 +108,12 @@ impl FileWriter for FaultyWriter {
     }
 
     fn append(&mut self, bytes: Bytes) -> BoxFuture<'_, Result<()>> {
-        Box::pin(self.append_planned(bytes))
+        let kept = bytes.len();
+        Box::pin(self.append_planned(bytes, kept))
+    }
+
+    fn append_with_end(&mut self, bytes: Bytes, kept: usize) -> BoxFuture<'_, Result<()>> {
+        Box::pin(self.append_planned(bytes, kept))
     }
 
     fn sync(&mut self, reach: Sync) -> BoxFuture<'_, Result<()>> {

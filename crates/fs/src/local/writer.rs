@@ -28,7 +28,9 @@ pub(super) struct LocalWriter {
     handle: Arc<Handle>,
     path: FilePath,
     len: u64,
-    // Bytes of the file on disk: zeros from `len` on.
+    // Bytes of the end mark that stands at `len`.
+    end_mark_len: usize,
+    // Bytes of the file on disk: an end mark and zeros from `len` on.
     len_on_disk: u64,
     storage: Storage,
     // Why nothing more can be done with this file.
@@ -37,7 +39,7 @@ pub(super) struct LocalWriter {
 
 impl LocalWriter {
     pub(super) fn new(handle: Arc<Handle>, path: FilePath, storage: Storage) -> LocalWriter {
-        LocalWriter { handle, path, len: 0, len_on_disk: 0, storage, broken: None }
+        LocalWriter { handle, path, len: 0, end_mark_len: 0, len_on_disk: 0, storage, broken: None }
     }
 
     // Runs `job` on the pool, if the file is sound; it counts as unsound for as long as the job runs.
@@ -56,11 +58,13 @@ impl LocalWriter {
         Ok(done)
     }
 
-    async fn append_all(&mut self, bytes: Bytes) -> Result<()> {
+    async fn append_all(&mut self, bytes: Bytes, kept: usize) -> Result<()> {
         let (offset, end) = (self.len, self.len + bytes.len() as u64);
-        let written = self.run("append", move |handle| write_or_cut(handle, &bytes, offset)).await?;
+        let (head, end_mark_len) = (self.end_mark_len.min(bytes.len()), bytes.len() - kept);
+        let written = self.run("append", move |handle| write_or_cut(handle, &bytes, head, offset)).await?;
         self.settle("append", written, end)?;
-        self.len = end;
+        self.len += kept as u64;
+        self.end_mark_len = end_mark_len;
         Ok(())
     }
 
@@ -106,8 +110,17 @@ struct WriteFailed {
     len_on_disk: Option<u64>,
 }
 
-fn write_or_cut(handle: &Handle, bytes: &[u8], offset: u64) -> std::result::Result<(), WriteFailed> {
-    write_all(handle, bytes, offset).map_err(|errno| cut(handle, offset, errno))
+// The first `head` bytes, which overwrite an end mark, go last: a process killed in between leaves the mark.
+fn write_or_cut(
+    handle: &Handle,
+    bytes: &[u8],
+    head: usize,
+    offset: u64,
+) -> std::result::Result<(), WriteFailed> {
+    let (head, rest) = bytes.split_at(head);
+    write_all(handle, rest, offset + head.len() as u64)
+        .and_then(|()| write_all(handle, head, offset))
+        .map_err(|errno| cut(handle, offset, errno))
 }
 
 fn cut(handle: &Handle, len: u64, errno: Errno) -> WriteFailed {
@@ -138,7 +151,13 @@ impl FileWriter for LocalWriter {
     }
 
     fn append(&mut self, bytes: Bytes) -> BoxFuture<'_, Result<()>> {
-        Box::pin(self.append_all(bytes))
+        let kept = bytes.len();
+        Box::pin(self.append_all(bytes, kept))
+    }
+
+    fn append_with_end(&mut self, bytes: Bytes, kept: usize) -> BoxFuture<'_, Result<()>> {
+        let reserved = self.len_on_disk > self.len + kept as u64;
+        Box::pin(self.append_all(if reserved { bytes } else { bytes.slice(..kept) }, kept))
     }
 
     fn sync(&mut self, reach: Sync) -> BoxFuture<'_, Result<()>> {

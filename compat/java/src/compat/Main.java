@@ -1,0 +1,88 @@
+package compat;
+
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.hbase.HBaseConfiguration;
+
+/**
+ * Drives a server through an unmodified hbase-client and prints what it answered.
+ *
+ * <pre>
+ *   java compat.Main SUITE...        (all: every default suite)
+ *   java compat.Main --list
+ * </pre>
+ *
+ * Where the server is comes from hbase-site.xml on the class path. The output is a transcript: one line per
+ * observation, everything that differs from run to run (clock, ports, region names) replaced. So two servers are
+ * compared by comparing two texts.
+ */
+public final class Main {
+  /** The suites that run when none is named, in order; then those for work still ahead. */
+  private static final Map<String, Suite> DEFAULT = new LinkedHashMap<>();
+  private static final Map<String, Suite> FURTHER = new LinkedHashMap<>();
+
+  static {
+    DEFAULT.put("tables", new Tables());
+    DEFAULT.put("schema", new Schema());
+    DEFAULT.put("regions", new Regions());
+    DEFAULT.put("gets", new Gets());
+    DEFAULT.put("puts", new Puts());
+    DEFAULT.put("deletes", new Deletes());
+    DEFAULT.put("batches", new Batches());
+    DEFAULT.put("scans", new Scans());
+    DEFAULT.put("storage", new Storage());
+    DEFAULT.put("async", new Async());
+  }
+
+  private Main() {
+  }
+
+  public static void main(String[] arguments) throws Exception {
+    if (Arrays.asList(arguments).contains("--list")) {
+      System.out.println(String.join(" ", DEFAULT.keySet()));
+      System.out.println(String.join(" ", FURTHER.keySet()));
+      return;
+    }
+    Configuration conf = HBaseConfiguration.create();
+    for (String name : chosen(arguments)) {
+      Suite suite = DEFAULT.containsKey(name) ? DEFAULT.get(name) : FURTHER.get(name);
+      if (suite == null) {
+        throw new IllegalArgumentException("no suite " + name);
+      }
+      run(name, suite, conf);
+    }
+    // Threads of the client library must not keep a finished run alive.
+    System.exit(0);
+  }
+
+  private static List<String> chosen(String[] arguments) {
+    List<String> names = new ArrayList<>();
+    for (String argument : arguments) {
+      if (argument.equals("all")) {
+        names.addAll(DEFAULT.keySet());
+      } else {
+        names.add(argument);
+      }
+    }
+    return names.isEmpty() ? new ArrayList<>(DEFAULT.keySet()) : names;
+  }
+
+  private static void run(String name, Suite suite, Configuration conf) {
+    Transcript out = new Transcript(System.out);
+    out.suite(name);
+    // A suite that breaks off says so in its transcript, and the next one runs all the same.
+    try (Session session = new Session(conf, name, out)) {
+      session.dropAll();
+      suite.run(session);
+      session.dropAll();
+    } catch (Throwable broken) {
+      out.line("BROKEN OFF: " + Show.exceptionWithMessage(broken));
+      broken.printStackTrace();
+    }
+    out.line("end of " + name);
+  }
+}

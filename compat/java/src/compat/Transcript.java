@@ -1,0 +1,78 @@
+package compat;
+
+import java.io.PrintStream;
+import java.util.concurrent.Callable;
+
+/** The text that a run leaves behind: one line for each observation, indented lines for its details. */
+final class Transcript {
+  /** Something done for its effect; only that it succeeded, or how it failed, is noted. */
+  interface Action {
+    void run() throws Exception;
+  }
+
+  private final PrintStream out;
+
+  Transcript(PrintStream out) {
+    this.out = out;
+  }
+
+  void suite(String name) {
+    line("## " + name);
+  }
+
+  void topic(String name) {
+    line("# " + name);
+  }
+
+  void line(String text) {
+    out.println(text);
+    out.flush();
+  }
+
+  /** Notes what `question` answers, or the class of the exception it throws. */
+  void see(String step, Callable<?> question) {
+    see(step, question, false);
+  }
+
+  /** As {@link #see}, and the exception's message is part of the answer. */
+  void seeMessage(String step, Callable<?> question) {
+    see(step, question, true);
+  }
+
+  /** Notes that `action` succeeds, or the class of the exception it throws. */
+  void does(String step, Action action) {
+    see(step, () -> {
+      action.run();
+      return "ok";
+    }, false);
+  }
+
+  /** As {@link #does}, and the exception's message is part of the answer. */
+  void doesMessage(String step, Action action) {
+    see(step, () -> {
+      action.run();
+      return "ok";
+    }, true);
+  }
+
+  private void see(String step, Callable<?> question, boolean message) {
+    String answer;
+    long start = System.nanoTime();
+    try {
+      answer = Show.value(question.call());
+    } catch (Throwable thrown) {
+      answer = message ? Show.exceptionWithMessage(thrown) : Show.exception(thrown);
+      if (System.getenv("COMPAT_TRACE") != null) {
+        thrown.printStackTrace();
+      }
+    }
+    long tookMs = (System.nanoTime() - start) / 1_000_000;
+    if (tookMs > SLOW_MS) {
+      System.err.println("slow: " + tookMs + " ms: " + step);
+    }
+    line(step + ": " + answer);
+  }
+
+  /** Steps that take longer are named on standard error, so that a client stuck in retries is noticed. */
+  private static final long SLOW_MS = 3000;
+}

@@ -20,7 +20,7 @@ pub mod descriptor;
 pub mod row;
 pub mod state;
 
-pub use descriptor::meta_descriptor;
+pub use descriptor::descriptor;
 pub use row::MetaRow;
 pub use state::{RegionStateText, TableState};
 

@@ -6,7 +6,7 @@ use cell::schema::{FamilyDescriptor, TableDescriptor, TableName};
 use crate::meta::{INFO, REPLICATION_BARRIER, TABLE};
 
 /// `hbase:meta` as HBase 2.5.10 makes it, attribute for attribute.
-pub fn meta_descriptor() -> TableDescriptor {
+pub fn descriptor() -> TableDescriptor {
     let mut table = TableDescriptor::new(TableName::meta())
         .with_family(family(INFO, "3", "8192"))
         .with_family(family(REPLICATION_BARRIER, "2147483647", "65536"))
@@ -48,6 +48,6 @@ mod tests {
     fn meta_is_that_of_hbase() {
         let file = Bytes::from_static(include_bytes!("../../tests/vectors/meta.tableinfo"));
         let schema: proto::TableSchema = without_magic(&file).unwrap();
-        assert_eq!(meta_descriptor(), TableDescriptor::try_from(&schema).unwrap());
+        assert_eq!(descriptor(), TableDescriptor::try_from(&schema).unwrap());
     }
 }

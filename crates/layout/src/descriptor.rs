@@ -1,0 +1,161 @@
+//! Table descriptors: `.tabledesc/.tableinfo.<sequence, 10 digits>.<length>`.
+//!
+//! A change writes the next sequence number and then removes the older ones. The file with the highest number whose
+//! length is that in its name is the table's descriptor, so at every moment there is exactly one.
+//!
+//! Source: HBase `FSTableDescriptors`.
+
+use bytes::Bytes;
+use cell::schema::{TableDescriptor, TableName};
+use fs::{FilePath, FileStatus, FileSystem};
+use proto::TableSchema;
+use proto::magic::{with_magic, without_magic};
+
+use crate::store::check_family;
+use crate::{Result, RootDir, corrupt, file};
+
+pub(crate) const DIR: &str = ".tabledesc";
+const PREFIX: &str = ".tableinfo";
+
+/// The name of a descriptor's file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct FileName {
+    sequence: u32,
+    /// Absent in names that HBase before 2.5 wrote.
+    len: Option<u64>,
+}
+
+impl FileName {
+    fn parse(name: &str) -> Option<FileName> {
+        let rest = name.strip_prefix(PREFIX)?;
+        let Some(rest) = rest.strip_prefix('.') else {
+            return rest.is_empty().then_some(FileName { sequence: 0, len: None });
+        };
+        let (sequence, len) =
+            rest.split_once('.').map_or((rest, None), |(sequence, len)| (sequence, Some(len)));
+        let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        if sequence.len() != 10 || !digits(sequence) || !len.is_none_or(digits) {
+            return None;
+        }
+        let len = len.map(str::parse).transpose().ok()?;
+        Some(FileName { sequence: sequence.parse().ok()?, len })
+    }
+
+    fn is_whole(&self, status: &FileStatus) -> bool {
+        self.len.is_none_or(|len| len == status.len)
+    }
+}
+
+impl RootDir {
+    /// A table's descriptor.
+    ///
+    /// # Errors
+    /// [`fs::Error::NotFound`] if there is none, [`Error::Corrupt`](crate::Error::Corrupt) if it is not that of this
+    /// table.
+    pub async fn read_table_descriptor(
+        &self,
+        fs: &dyn FileSystem,
+        table: &TableName,
+    ) -> Result<TableDescriptor> {
+        match self.find_table_descriptor(fs, table).await? {
+            Some(descriptor) => Ok(descriptor),
+            None => Err(fs::Error::NotFound { path: self.table_dir(table).join(DIR) }.into()),
+        }
+    }
+
+    /// A table's descriptor, if it has one.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`](crate::Error::Corrupt) if it is not that of this table.
+    pub async fn find_table_descriptor(
+        &self,
+        fs: &dyn FileSystem,
+        table: &TableName,
+    ) -> Result<Option<TableDescriptor>> {
+        let dir = self.table_dir(table).join(DIR);
+        let files = files_in(fs, &dir).await?;
+        let Some((_, status)) = newest(&files) else { return Ok(None) };
+        let path = dir.join(&status.name);
+        let descriptor = decode(&path, &file::read(fs, &path).await?)?;
+        if &descriptor.name != table {
+            return Err(corrupt(&path, format!("is the descriptor of {}", descriptor.name)));
+        }
+        Ok(Some(descriptor))
+    }
+
+    /// Replaces a table's descriptor. When this returns, the new one is on disk; if it fails, or the power is cut, the
+    /// old one or the new one is there.
+    ///
+    /// # Errors
+    /// What the file system said.
+    pub async fn write_table_descriptor(&self, fs: &dyn FileSystem, table: &TableDescriptor) -> Result<()> {
+        write_in(fs, &self.table_dir(&table.name), table).await
+    }
+}
+
+/// Writes a descriptor into the directory of its table, which may lie anywhere.
+pub(crate) async fn write_in(
+    fs: &dyn FileSystem,
+    table_dir: &FilePath,
+    table: &TableDescriptor,
+) -> Result<()> {
+    let (dir, tmp_dir) = (table_dir.join(DIR), table_dir.join(".tmp"));
+    for family in table.families.keys() {
+        check_family(&dir, family)?;
+    }
+    fs.make_dirs(&dir).await?;
+    fs.make_dirs(&tmp_dir).await?;
+    let older = files_in(fs, &dir).await?;
+    let sequence = older.iter().map(|(name, _)| name.sequence).max().unwrap_or(0) + 1;
+    let content = with_magic(&TableSchema::from(table));
+    let name = format!("{PREFIX}.{sequence:010}.{}", content.len());
+    file::replace(fs, &tmp_dir.join(&name), &dir.join(&name), content).await?;
+    for (_, status) in &older {
+        fs.delete(&dir.join(&status.name)).await?;
+    }
+    Ok(())
+}
+
+async fn files_in(fs: &dyn FileSystem, dir: &FilePath) -> Result<Vec<(FileName, FileStatus)>> {
+    let entries = file::list(fs, dir).await?;
+    Ok(entries.into_iter().filter_map(|status| Some((FileName::parse(&status.name)?, status))).collect())
+}
+
+fn newest(files: &[(FileName, FileStatus)]) -> Option<&(FileName, FileStatus)> {
+    files
+        .iter()
+        .filter(|(name, status)| !status.is_dir && name.is_whole(status))
+        .max_by_key(|(name, _)| name.sequence)
+}
+
+fn decode(path: &FilePath, content: &Bytes) -> Result<TableDescriptor> {
+    let schema: TableSchema = without_magic(content).map_err(|error| corrupt(path, error))?;
+    let table = TableDescriptor::try_from(&schema).map_err(|error| corrupt(path, error))?;
+    for family in table.families.keys() {
+        check_family(path, family)?;
+    }
+    Ok(table)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn file_names_are_hbases() {
+        let parsed = |name| FileName::parse(name).map(|name| (name.sequence, name.len));
+        assert_eq!(parsed(".tableinfo.0000000001.626"), Some((1, Some(626))));
+        assert_eq!(parsed(".tableinfo.0000000012"), Some((12, None)));
+        assert_eq!(parsed(".tableinfo"), Some((0, None)));
+        for other in [
+            "tableinfo.0000000001.1",
+            ".tableinfo.1.1",
+            ".tableinfo.0000000001.",
+            ".tableinfo.0000000001.x",
+            ".tableinfo.",
+            ".tableinfo.9999999999.1",
+        ] {
+            assert_eq!(parsed(other), None, "{other}");
+        }
+    }
+}

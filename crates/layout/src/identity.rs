@@ -1,0 +1,169 @@
+//! Whose root directory it is: the layout's version, the cluster's id, and the mark of this project.
+//!
+//! A directory that somebody else made is never touched: it may be that of a running cluster. So the mark is the first
+//! file in an empty directory, and without it a directory with any content is refused.
+//!
+//! Source: HBase `FSUtils.checkVersion`, `ClusterId`.
+
+use base::env::Random;
+use bytes::Bytes;
+use fs::{FilePath, FileSystem};
+use proto::magic::{with_magic, without_magic};
+use proto::{ClusterId, HBaseVersionFileContent};
+
+use crate::{Error, Result, RootDir, corrupt, file};
+
+/// The mark of this project, a text file.
+pub const MARKER: &str = "grampus.root";
+const MARKER_BEING_WRITTEN: &str = "grampus.root.new";
+const MARKER_TITLE: &str = "Grampus root directory";
+/// The format that the mark names; larger ones are refused.
+pub const FORMAT: u32 = 1;
+
+const VERSION_FILE: &str = "hbase.version";
+/// Version of HBase's directory layout (`HConstants.FILE_SYSTEM_VERSION`).
+const LAYOUT_VERSION: &str = "8";
+const ID_FILE: &str = "hbase.id";
+
+/// What an empty directory may hold all the same: the root of a file system of its own does.
+const IGNORED: [&str; 2] = ["lost+found", MARKER_BEING_WRITTEN];
+
+/// What a root directory says of itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Identity {
+    /// The cluster's id.
+    pub cluster_id: String,
+    /// Whether the directory was empty and has just been made a root directory.
+    pub is_new: bool,
+}
+
+impl RootDir {
+    /// Checks that this project made the directory, or makes an empty one its own. A step that a crash left undone is
+    /// done. `random` chooses the id of a new cluster.
+    ///
+    /// # Errors
+    /// [`Error::NotOurs`] for a directory with other content, [`Error::TooNew`] and [`Error::Unsupported`] for other
+    /// formats, [`Error::Corrupt`] for files that cannot be read.
+    pub async fn open_or_create(&self, fs: &dyn FileSystem, random: &dyn Random) -> Result<Identity> {
+        let is_new = match self.check_marker(fs).await? {
+            Marked::Yes => false,
+            Marked::Empty => {
+                self.write_marker(fs).await?;
+                true
+            }
+        };
+        fs.make_dirs(&self.tmp_dir()).await?;
+        self.ensure_version(fs).await?;
+        let cluster_id = self.ensure_id(fs, random).await?;
+        Ok(Identity { cluster_id, is_new })
+    }
+
+    async fn check_marker(&self, fs: &dyn FileSystem) -> Result<Marked> {
+        let entries = file::list(fs, self.path()).await?;
+        if entries.iter().any(|entry| entry.name == MARKER) {
+            let path = self.path().join(MARKER);
+            check_format(&path, &file::read(fs, &path).await?)?;
+            return Ok(Marked::Yes);
+        }
+        let lock = self.lock_file();
+        let is_foreign = |name: &str| !IGNORED.contains(&name) && name != lock.name();
+        match entries.into_iter().map(|entry| entry.name).find(|name| is_foreign(name)) {
+            None => Ok(Marked::Empty),
+            Some(found) => Err(Error::NotOurs { dir: self.path().clone(), found, marker: MARKER }),
+        }
+    }
+
+    async fn write_marker(&self, fs: &dyn FileSystem) -> Result<()> {
+        fs.make_dirs(self.path()).await?;
+        let content = format!("{MARKER_TITLE}\nformat {FORMAT}\n");
+        let tmp = self.path().join(MARKER_BEING_WRITTEN);
+        file::replace(fs, &tmp, &self.path().join(MARKER), content.into()).await
+    }
+
+    async fn ensure_version(&self, fs: &dyn FileSystem) -> Result<()> {
+        let path = self.path().join(VERSION_FILE);
+        if fs.stat(&path).await?.is_none() {
+            let content = with_magic(&HBaseVersionFileContent { version: LAYOUT_VERSION.into() });
+            return file::replace(fs, &self.tmp_dir().join(VERSION_FILE), &path, content).await;
+        }
+        let content: HBaseVersionFileContent =
+            without_magic(&file::read(fs, &path).await?).map_err(|error| corrupt(&path, error))?;
+        match content.version.as_str() {
+            LAYOUT_VERSION => Ok(()),
+            other => {
+                Err(Error::Unsupported { file: path, what: format!("version {other} of HBase's layout") })
+            }
+        }
+    }
+
+    async fn ensure_id(&self, fs: &dyn FileSystem, random: &dyn Random) -> Result<String> {
+        let path = self.path().join(ID_FILE);
+        if fs.stat(&path).await?.is_some() {
+            let content: ClusterId =
+                without_magic(&file::read(fs, &path).await?).map_err(|error| corrupt(&path, error))?;
+            return Ok(content.cluster_id);
+        }
+        let cluster_id = random_uuid(random);
+        let content = with_magic(&ClusterId { cluster_id: cluster_id.clone() });
+        file::replace(fs, &self.tmp_dir().join(ID_FILE), &path, content).await?;
+        Ok(cluster_id)
+    }
+}
+
+enum Marked {
+    Yes,
+    Empty,
+}
+
+fn check_format(path: &FilePath, content: &Bytes) -> Result<()> {
+    let text = std::str::from_utf8(content).map_err(|error| corrupt(path, error))?;
+    let mut lines = text.lines();
+    if lines.next() != Some(MARKER_TITLE) {
+        return Err(corrupt(path, format!("does not begin with {MARKER_TITLE:?}")));
+    }
+    let format = lines.find_map(|line| line.strip_prefix("format "));
+    match format.and_then(|format| format.parse::<u32>().ok()) {
+        Some(format) if format <= FORMAT => Ok(()),
+        Some(format) => Err(Error::TooNew { file: path.clone(), format, known: FORMAT }),
+        None => Err(corrupt(path, "names no format")),
+    }
+}
+
+/// A random UUID as text (version 4).
+fn random_uuid(random: &dyn Random) -> String {
+    let mut bytes = [0; 16];
+    random.fill(&mut bytes);
+    bytes[6] = bytes[6] & 0x0f | 0x40;
+    bytes[8] = bytes[8] & 0x3f | 0x80;
+    let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]].join("-")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base::testing::SeededRandom;
+
+    #[test]
+    fn ids_are_uuids() {
+        let random = SeededRandom::new(7);
+        for _ in 0..100 {
+            let id = random_uuid(&random);
+            let parts: Vec<usize> = id.split('-').map(str::len).collect();
+            assert_eq!(parts, [8, 4, 4, 4, 12], "{id}");
+            assert!(id[14..].starts_with('4') && "89ab".contains(&id[19..20]), "{id}");
+        }
+    }
+
+    #[test]
+    fn markers_are_checked() {
+        let path = FilePath::new(MARKER);
+        let check = |text: &'static str| check_format(&path, &Bytes::from_static(text.as_bytes()));
+        assert!(check("Grampus root directory\nformat 1\n").is_ok());
+        assert!(check("Grampus root directory\nmade by a later version\nformat 1\nmore\n").is_ok());
+        assert!(matches!(check("Grampus root directory\nformat 2\n"), Err(Error::TooNew { format: 2, .. })));
+        for damaged in ["", "format 1\n", "Grampus root directory\n", "Grampus root directory\nformat x\n"] {
+            assert!(matches!(check(damaged), Err(Error::Corrupt { .. })), "{damaged}");
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! The small files of a region: `.regioninfo`, and its highest sequence id.
+
+use bytes::Bytes;
+use cell::region::{META_ENCODED_NAME, RegionInfo};
+use cell::schema::TableName;
+use fs::{FilePath, FileSystem};
+use proto::magic::{with_magic_delimited, without_magic_delimited};
+use tracing::warn;
+
+use crate::{Result, RootDir, corrupt, file};
+
+pub(crate) const INFO_FILE: &str = ".regioninfo";
+const SEQ_ID_SUFFIX: &str = ".seqid";
+/// What HBase before 0.99 wrote in its place.
+const OLD_SEQ_ID_SUFFIX: &str = "_seqid";
+
+impl RootDir {
+    /// The regions of a table that have a directory with a `.regioninfo`, in no special order.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`](crate::Error::Corrupt) if a `.regioninfo` is not that of its directory.
+    pub async fn list_regions(&self, fs: &dyn FileSystem, table: &TableName) -> Result<Vec<RegionInfo>> {
+        let dir = self.table_dir(table);
+        let mut regions = Vec::new();
+        for entry in file::list(fs, &dir).await? {
+            if !entry.is_dir || !is_encoded_name(&entry.name) {
+                continue;
+            }
+            match read_info(fs, &dir.join(&entry.name)).await? {
+                Some(region) => regions.push(region),
+                None => warn!(dir = %dir.join(&entry.name), "a region's directory without .regioninfo"),
+            }
+        }
+        Ok(regions)
+    }
+
+    /// What a region's directory says it is; `None` if there is no directory or no `.regioninfo` in it.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`](crate::Error::Corrupt) if it is that of another region.
+    pub async fn read_region_info(
+        &self,
+        fs: &dyn FileSystem,
+        table: &TableName,
+        encoded: &str,
+    ) -> Result<Option<RegionInfo>> {
+        read_info(fs, &self.table_dir(table).join(encoded)).await
+    }
+
+    /// Makes a region's directory and its `.regioninfo`, unless it is there and says the same.
+    ///
+    /// # Errors
+    /// What the file system said.
+    pub async fn write_region_info(&self, fs: &dyn FileSystem, region: &RegionInfo) -> Result<()> {
+        let (dir, tmp_dir) = (self.region_dir(region), self.region_tmp_dir(region));
+        let (path, content) = (dir.join(INFO_FILE), encode(region));
+        if fs.stat(&path).await?.is_some() && file::read(fs, &path).await? == content {
+            return Ok(());
+        }
+        fs.make_dirs(&tmp_dir).await?;
+        file::replace(fs, &tmp_dir.join(INFO_FILE), &path, content).await
+    }
+
+    /// The highest sequence id that a region's files name (`recovered.edits/<id>.seqid`); 0 if none does.
+    ///
+    /// # Errors
+    /// What the file system said.
+    pub async fn read_max_seq_id(&self, fs: &dyn FileSystem, region: &RegionInfo) -> Result<u64> {
+        let entries = file::list(fs, &self.recovered_edits_dir(region)).await?;
+        Ok(entries.iter().filter_map(|entry| parse_seq_id(&entry.name)).max().unwrap_or(0))
+    }
+
+    /// Keeps `seq_id` as the highest one that a region used, and removes lower ones.
+    ///
+    /// # Errors
+    /// What the file system said; the region's highest id is then the old or the new one.
+    pub async fn write_max_seq_id(
+        &self,
+        fs: &dyn FileSystem,
+        region: &RegionInfo,
+        seq_id: u64,
+    ) -> Result<()> {
+        let dir = self.recovered_edits_dir(region);
+        fs.make_dirs(&dir).await?;
+        let ids: Vec<(u64, String)> = file::list(fs, &dir)
+            .await?
+            .into_iter()
+            .filter_map(|entry| Some((parse_seq_id(&entry.name)?, entry.name)))
+            .collect();
+        if !ids.iter().any(|(id, _)| *id >= seq_id) {
+            file::write(fs, &dir.join(&format!("{seq_id}{SEQ_ID_SUFFIX}")), Bytes::new()).await?;
+            fs.sync_dir(&dir).await?;
+        }
+        let highest = ids.iter().map(|(id, _)| *id).max().unwrap_or(0).max(seq_id);
+        for (_, name) in ids.iter().filter(|(id, _)| *id < highest) {
+            fs.delete(&dir.join(name)).await?;
+        }
+        Ok(())
+    }
+}
+
+/// Writes a region's `.regioninfo` into its directory, whose name is not synced.
+pub(crate) async fn write_info_in(
+    fs: &dyn FileSystem,
+    region_dir: &FilePath,
+    region: &RegionInfo,
+) -> Result<()> {
+    file::write(fs, &region_dir.join(INFO_FILE), encode(region)).await
+}
+
+fn encode(region: &RegionInfo) -> Bytes {
+    with_magic_delimited(&proto::RegionInfo::from(region))
+}
+
+async fn read_info(fs: &dyn FileSystem, region_dir: &FilePath) -> Result<Option<RegionInfo>> {
+    let path = region_dir.join(INFO_FILE);
+    let content = match file::read(fs, &path).await {
+        Err(crate::Error::Fs(fs::Error::NotFound { .. })) => return Ok(None),
+        other => other?,
+    };
+    let message: proto::RegionInfo =
+        without_magic_delimited(&content).map_err(|error| corrupt(&path, error))?;
+    let region = RegionInfo::try_from(&message).map_err(|error| corrupt(&path, error))?;
+    if region.encoded_name() != region_dir.name() {
+        return Err(corrupt(&path, format!("is that of region {}", region.encoded_name())));
+    }
+    Ok(Some(region))
+}
+
+/// Whether a directory's name is that of a region.
+pub(crate) fn is_encoded_name(name: &str) -> bool {
+    let is_md5 = name.len() == 32 && name.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+    is_md5 || name == META_ENCODED_NAME
+}
+
+fn parse_seq_id(name: &str) -> Option<u64> {
+    name.strip_suffix(SEQ_ID_SUFFIX).or_else(|| name.strip_suffix(OLD_SEQ_ID_SUFFIX))?.parse().ok()
+}

@@ -1,0 +1,248 @@
+//! Store files: how they are named, and which ones a store has.
+//!
+//! Source: HBase `StoreFileInfo`, `HFileLink`, `ColumnFamilyDescriptorBuilder.isLegalColumnFamilyName`.
+
+use base::env::Random;
+use cell::cell::FAMILY_LEN_MAX;
+use cell::region::RegionInfo;
+use fs::{FilePath, FileStatus, FileSystem};
+use tracing::warn;
+
+use crate::{Error, Result, RootDir, corrupt, file};
+
+/// What the name of a store file says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StoreFileName {
+    /// A file of its own; a bulk load puts its sequence id into the name.
+    Own {
+        /// The sequence id of a bulk load.
+        bulk_load_seq_id: Option<u64>,
+    },
+    /// A half of, or all of, a file of another region: `<file>.<region>`.
+    Reference {
+        /// The file's name, which may be a link.
+        file: String,
+        /// The encoded name of the region that has it.
+        region: String,
+    },
+    /// A file of another table: `[<namespace>=]<table>=<region>-<file>`.
+    Link {
+        /// Its namespace and table, as the name has them.
+        table: String,
+        /// The encoded name of the region that has it.
+        region: String,
+        /// The file's name.
+        file: String,
+    },
+}
+
+impl StoreFileName {
+    /// Takes a name apart; `None` if it is not that of a store file.
+    pub fn parse(name: &str) -> Option<StoreFileName> {
+        if let Some(bulk_load_seq_id) = parse_own(name) {
+            return Some(StoreFileName::Own { bulk_load_seq_id });
+        }
+        if let Some((table, region, file)) = parse_link(name) {
+            return Some(StoreFileName::Link {
+                table: table.into(),
+                region: region.into(),
+                file: file.into(),
+            });
+        }
+        let (file, region) = name.rsplit_once('.')?;
+        let is_file = parse_own(file).is_some() || parse_link(file).is_some();
+        (is_file && is_hex(region))
+            .then(|| StoreFileName::Reference { file: file.into(), region: region.into() })
+    }
+}
+
+/// `[0-9a-f]+(?:(?:_SeqId_[0-9]+_)|(?:_del))?`, and the sequence id in it.
+fn parse_own(name: &str) -> Option<Option<u64>> {
+    let (hex, suffix) = name.find('_').map_or((name, ""), |at| name.split_at(at));
+    if !is_hex(hex) {
+        return None;
+    }
+    match suffix {
+        "" | "_del" => Some(None),
+        _ => Some(Some(
+            suffix
+                .strip_prefix("_SeqId_")?
+                .strip_suffix('_')
+                .filter(|text| is_decimal(text))?
+                .parse()
+                .ok()?,
+        )),
+    }
+}
+
+/// `[<namespace>=]<table>=<region>-<file>`.
+fn parse_link(name: &str) -> Option<(&str, &str, &str)> {
+    let (table, rest) = name.rsplit_once('=')?;
+    let (region, file) = rest.split_once('-')?;
+    (!table.is_empty() && is_hex(region) && parse_own(file).is_some()).then_some((table, region, file))
+}
+
+fn is_hex(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+}
+
+fn is_decimal(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// A new file's name: 32 hex digits.
+pub fn random_name(random: &dyn Random) -> String {
+    format!("{:016x}{:016x}", random.next_u64(), random.next_u64())
+}
+
+/// A store file as a directory lists it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListedFile {
+    /// Where it is.
+    pub path: FilePath,
+    /// Bytes in it.
+    pub len: u64,
+    /// Its time of change, milliseconds since the epoch.
+    pub modified_ms: u64,
+    /// The sequence id that a bulk load gave it.
+    pub bulk_load_seq_id: Option<u64>,
+}
+
+impl RootDir {
+    /// The store files of a family of a region, by name. Empty files and files of other names are passed over with a
+    /// warning: nothing in them can be read.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] if the store has references, links or a file list: without them it would not be whole.
+    pub async fn list_store_files(
+        &self,
+        fs: &dyn FileSystem,
+        region: &RegionInfo,
+        family: &[u8],
+    ) -> Result<Vec<ListedFile>> {
+        let dir = self.family_dir(region, family);
+        let mut files = Vec::new();
+        for status in file::list(fs, &dir).await? {
+            files.extend(listed(&dir, status)?);
+        }
+        Ok(files)
+    }
+}
+
+fn listed(dir: &FilePath, status: FileStatus) -> Result<Option<ListedFile>> {
+    let path = dir.join(&status.name);
+    let unsupported = |what: &str| Err(Error::Unsupported { file: path.clone(), what: what.to_string() });
+    if status.is_dir {
+        return if status.name == ".filelist" {
+            unsupported("the FILE store file tracker")
+        } else {
+            Ok(None)
+        };
+    }
+    match StoreFileName::parse(&status.name) {
+        Some(StoreFileName::Reference { .. }) => unsupported("a reference to a file of another region"),
+        Some(StoreFileName::Link { .. }) => unsupported("a link to a file of another table"),
+        Some(StoreFileName::Own { bulk_load_seq_id }) if status.len > 0 => {
+            Ok(Some(ListedFile { path, len: status.len, modified_ms: status.modified_ms, bulk_load_seq_id }))
+        }
+        Some(StoreFileName::Own { .. }) | None => {
+            warn!(file = %path, len = status.len, "not a store file; it is passed over");
+            Ok(None)
+        }
+    }
+}
+
+/// The name of a family's directory, if it may have one.
+pub(crate) fn family_dir_name(family: &[u8]) -> Option<&str> {
+    let name = std::str::from_utf8(family).ok()?;
+    let legal = |c: char| !c.is_control() && !matches!(c, ':' | '/' | '\\');
+    let fits = !name.is_empty() && name.len() <= FAMILY_LEN_MAX;
+    (fits && !name.starts_with('.') && name != "recovered.edits" && name.chars().all(legal)).then_some(name)
+}
+
+/// Checks that a family's name can be that of a directory, as HBase checks it.
+///
+/// # Errors
+/// [`Error::Corrupt`] naming `file`, where the name was read or is to be written.
+pub fn check_family(file: &FilePath, family: &[u8]) -> Result<()> {
+    match family_dir_name(family) {
+        Some(_) => Ok(()),
+        None => Err(corrupt(
+            file,
+            format!("family {:?} cannot be a directory", family.escape_ascii().to_string()),
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HEX: &str = "f8db11ccda7041dba9229220b25e2e90";
+    const REGION: &str = "1b42fa151ed2d772692addc8a9d03189";
+
+    /// Names from a root directory that HBase wrote, and what is not one.
+    #[test]
+    fn names_are_taken_apart() {
+        let own = |bulk_load_seq_id| Some(StoreFileName::Own { bulk_load_seq_id });
+        assert_eq!(StoreFileName::parse(HEX), own(None));
+        assert_eq!(StoreFileName::parse(&format!("{HEX}_SeqId_42_")), own(Some(42)));
+        assert_eq!(StoreFileName::parse(&format!("{HEX}_del")), own(None));
+        let reference = |file: &str| {
+            Some(StoreFileName::Reference { file: file.to_string(), region: REGION.to_string() })
+        };
+        assert_eq!(StoreFileName::parse(&format!("{HEX}.{REGION}")), reference(HEX));
+        let link = format!("ns1=t1={REGION}-{HEX}");
+        assert_eq!(StoreFileName::parse(&format!("{link}.{REGION}")), reference(&link));
+        let link_parts = |table: &str| {
+            let (region, file) = (REGION.to_string(), HEX.to_string());
+            Some(StoreFileName::Link { table: table.to_string(), region, file })
+        };
+        assert_eq!(StoreFileName::parse(&link), link_parts("ns1=t1"));
+        assert_eq!(StoreFileName::parse(&format!("my-table={REGION}-{HEX}")), link_parts("my-table"));
+        for other in [
+            "",
+            "_del",
+            "F8DB",
+            "x",
+            ".filelist",
+            "ab_SeqId_",
+            "ab_SeqId_x_",
+            "ab.tmp",
+            "ab.",
+            "=ab-ab",
+            "ab_SeqId_99999999999999999999_",
+        ] {
+            assert_eq!(StoreFileName::parse(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn families_that_leave_their_directory_are_refused() {
+        for legal in ["f", "info", "a b", "\u{fc}", "-", "a.b", "recovered"] {
+            assert_eq!(family_dir_name(legal.as_bytes()), Some(legal));
+        }
+        for illegal in [
+            &b""[..],
+            b".",
+            b"..",
+            b".tmp",
+            b"a/b",
+            b"a:b",
+            b"a\\b",
+            b"a\nb",
+            b"recovered.edits",
+            b"\xff",
+            &[b'f'; 128],
+        ] {
+            assert_eq!(family_dir_name(illegal), None, "{illegal:?}");
+        }
+    }
+
+    #[test]
+    fn new_names_are_names() {
+        let name = random_name(&base::testing::SeededRandom::new(1));
+        assert_eq!(name.len(), 32);
+        assert!(StoreFileName::parse(&name).is_some());
+    }
+}

@@ -1,0 +1,124 @@
+//! Tables as directories: made whole under `.tmp` and renamed into place, listed, removed.
+
+use cell::region::RegionInfo;
+use cell::schema::{TableDescriptor, TableName};
+use fs::{FilePath, FileSystem};
+
+use crate::{Result, RootDir, corrupt, descriptor, file, region, store};
+
+impl RootDir {
+    /// The tables that have a descriptor, by namespace and name.
+    ///
+    /// # Errors
+    /// What the file system said. A directory whose name cannot be a table's is passed over.
+    pub async fn list_tables(&self, fs: &dyn FileSystem) -> Result<Vec<TableName>> {
+        let mut tables = Vec::new();
+        for namespace in self.list_namespaces(fs).await? {
+            for entry in file::list(fs, &self.namespace_dir(&namespace)).await? {
+                let Ok(table) = TableName::new(&namespace, &entry.name) else { continue };
+                if fs.stat(&self.table_dir(&table).join(descriptor::DIR)).await?.is_some() {
+                    tables.push(table);
+                }
+            }
+        }
+        Ok(tables)
+    }
+
+    /// The namespaces that have a directory.
+    ///
+    /// # Errors
+    /// What the file system said.
+    pub async fn list_namespaces(&self, fs: &dyn FileSystem) -> Result<Vec<String>> {
+        let entries = file::list(fs, &self.data_dir()).await?;
+        let is_namespace = |name: &str| TableName::new(name, "t").is_ok();
+        Ok(entries
+            .into_iter()
+            .filter(|entry| entry.is_dir && is_namespace(&entry.name))
+            .map(|e| e.name)
+            .collect())
+    }
+
+    /// Makes the directory of a table: its descriptor, and for each region `.regioninfo` and the families. When this
+    /// returns, all of it is on disk; if it fails or the power is cut, all or nothing is. Done already: nothing happens.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`](crate::Error::Corrupt) if there is a directory of that name that lacks one of the regions.
+    pub async fn create_table(
+        &self,
+        fs: &dyn FileSystem,
+        table: &TableDescriptor,
+        regions: &[RegionInfo],
+    ) -> Result<()> {
+        if self.is_created(fs, table, regions).await? {
+            return Ok(());
+        }
+        let staged = self.staged_table_dir(&table.name);
+        fs.delete(&staged).await?;
+        descriptor::write_in(fs, &staged, table).await?;
+        for region in regions {
+            stage_region(fs, &staged, table, region).await?;
+        }
+        fs.sync_dir(&staged).await?;
+        let namespace_dir = self.namespace_dir(table.name.namespace());
+        fs.make_dirs(&namespace_dir).await?;
+        fs.rename(&staged, &self.table_dir(&table.name)).await?;
+        fs.sync_dir(&namespace_dir).await?;
+        Ok(fs.sync_dir(&staged.parent()).await?)
+    }
+
+    async fn is_created(
+        &self,
+        fs: &dyn FileSystem,
+        table: &TableDescriptor,
+        regions: &[RegionInfo],
+    ) -> Result<bool> {
+        let dir = self.table_dir(&table.name);
+        if fs.stat(&dir).await?.is_none() {
+            return Ok(false);
+        }
+        for region in regions {
+            if self.read_region_info(fs, &table.name, &region.encoded_name()).await?.is_none() {
+                return Err(corrupt(&dir, format!("is there but lacks region {}", region.encoded_name())));
+            }
+        }
+        match self.find_table_descriptor(fs, &table.name).await? {
+            Some(_) => Ok(true),
+            None => Err(corrupt(&dir, "is there but lacks a descriptor")),
+        }
+    }
+
+    /// Moves the store files of all regions of a table to the archive and removes its directory. Done already, in part
+    /// or in whole: goes on from there.
+    ///
+    /// # Errors
+    /// What the file system said; the rest can be done by another call.
+    pub async fn archive_table(&self, fs: &dyn FileSystem, table: &TableName) -> Result<()> {
+        let dir = self.table_dir(table);
+        for entry in file::list(fs, &dir).await? {
+            if entry.is_dir && region::is_encoded_name(&entry.name) {
+                self.archive_region(fs, table, &entry.name).await?;
+            }
+        }
+        fs.delete(&dir).await?;
+        match fs.sync_dir(&dir.parent()).await {
+            Err(fs::Error::NotFound { .. }) => Ok(()), // The namespace is gone too.
+            other => Ok(other?),
+        }
+    }
+}
+
+async fn stage_region(
+    fs: &dyn FileSystem,
+    table_dir: &FilePath,
+    table: &TableDescriptor,
+    region: &RegionInfo,
+) -> Result<()> {
+    let dir = table_dir.join(&region.encoded_name());
+    fs.make_dirs(&dir).await?;
+    region::write_info_in(fs, &dir, region).await?;
+    for family in table.families.keys() {
+        let name = store::family_dir_name(family).expect("checked when the descriptor was written");
+        fs.make_dirs(&dir.join(name)).await?;
+    }
+    Ok(fs.sync_dir(&dir).await?)
+}

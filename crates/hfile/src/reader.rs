@@ -144,7 +144,7 @@ impl Reader {
         source: &dyn BlockSource,
     ) -> std::result::Result<Option<Vec<u8>>, Stop> {
         let Some(middle) = self.middle else {
-            return Ok((!self.is_empty()).then(|| self.root.key((self.root.len() - 1) / 2).to_vec()));
+            return Ok((!self.is_empty()).then(|| self.root.key(self.root.len() / 2).to_vec()));
         };
         let leaf = self.find(middle.leaf, BlockKind::LeafIndex, source)?;
         match leaf.index() {

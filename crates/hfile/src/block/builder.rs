@@ -21,6 +21,8 @@ pub(crate) struct BlockBuilder {
     fields: CellFields,
     packs_tags: bool,
     payload: Vec<u8>,
+    /// Where in the payload the first cell starts.
+    start: usize,
     /// Bytes that the cells take unencoded.
     plain_len: usize,
     /// The last cell's key, and where in the payload its value is (of equal values, the first).
@@ -41,6 +43,7 @@ impl BlockBuilder {
             fields,
             packs_tags,
             payload: Vec::new(),
+            start: 0,
             plain_len: 0,
             previous_key: Vec::new(),
             previous_value: 0..0,
@@ -64,6 +67,7 @@ impl BlockBuilder {
         if self.is_packed() {
             self.payload.extend_from_slice(&[0; 4]);
         }
+        self.start = self.payload.len();
     }
 
     fn is_packed(&self) -> bool {
@@ -74,9 +78,9 @@ impl BlockBuilder {
         self.previous_key.is_empty()
     }
 
-    /// Bytes of the cells so far, unencoded or encoded, whichever is more.
+    /// Bytes of the cells so far, unencoded or encoded, whichever is more; the row index counts as encoded.
     pub(crate) fn len(&self) -> usize {
-        self.plain_len.max(self.payload.len())
+        self.plain_len.max(self.payload.len() - self.start + 4 * self.rows.len())
     }
 
     /// Adds a cell, not before the last one.

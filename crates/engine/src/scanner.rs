@@ -1,0 +1,41 @@
+//! From views to results: merging, deletes, versions, limits.
+//!
+//! ```text
+//! memstores, files --> Source --> Merge (one store) --> Matcher --> RegionScanner (rows, limits) --> ResultSink
+//!                                                             \---> CompactionScanner --> a file's writer
+//! ```
+//!
+//! All of it is plain synchronous code over memory. Only cursors of files can miss a block. A call then returns
+//! [`Stop::Miss`] with every block that is needed to go on, and nothing else has happened: a miss can only come between
+//! cells, when the merge [settles](merge::Merge::settle), and what already moved stays moved. The caller loads the
+//! blocks, [supplies](RegionScanner::supply) them and calls again; [`drive`] does that. So no cell is judged or written
+//! twice, and a cold read loads the blocks of all its files at once.
+//!
+//! Which cells are seen is decided by four parties, each in its own file:
+//! * [`select`]: memstores and files that cannot hold anything wanted are left out;
+//! * [`source`]: cells newer than the read point are passed over;
+//! * [`matcher`], with [`deletes`] and [`columns`]: HBase's retention rules, cell by cell in key order;
+//! * [`region`]: rows, their limits and how they are cut into results.
+//!
+//! Not here: filters of rows and cells, blocks and their cache (`hfile`, `cache`).
+
+mod blocks;
+mod columns;
+mod compact;
+mod deletes;
+mod load;
+mod matcher;
+mod merge;
+mod region;
+mod rules;
+mod select;
+mod sink;
+mod source;
+mod store;
+
+pub use compact::{CompactionScanner, Retention};
+pub use hfile::Stop;
+pub use load::{BlockLoader, drive};
+pub use region::RegionScanner;
+pub use rules::FamilyRules;
+pub use sink::{CellList, Deadline, Limits, Progress, ResultEnd, ResultSink, Stopped};

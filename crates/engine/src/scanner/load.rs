@@ -1,0 +1,226 @@
+//! Blocks from files, through the cache, for scanners that miss them.
+
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::Poll;
+
+use cache::{BlockCache, BlockKey, Stats, Weighted};
+use hfile::{Block, BlockKind, BlockRef, Miss, Reader, Stop};
+
+use crate::error::{Error, Result};
+use crate::scanner::region::RegionScanner;
+use crate::scanner::sink::{Limits, Progress, ResultSink, Stopped};
+
+/// Bytes of the first run that is read ahead, doubled by each run that follows it.
+const RUN_BYTES_MIN: usize = 128 << 10;
+/// Bytes of a run at most: on a disk the seek is paid for, and ten scanners at once take little memory.
+const RUN_BYTES_MAX: usize = 1 << 20;
+/// Files whose runs a scanner follows.
+const RUNS_MAX: usize = 16;
+
+/// Reads blocks of files, one load for all that wait for a block, and keeps them in the cache.
+pub struct BlockLoader {
+    cache: BlockCache<Cached>,
+}
+
+/// A block in the cache.
+#[derive(Clone)]
+struct Cached(Arc<Block>);
+
+impl Weighted for Cached {
+    fn weight(&self) -> usize {
+        self.0.heap_len()
+    }
+}
+
+/// What a load leaves in the cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Keep {
+    /// All blocks.
+    All,
+    /// Blocks of indexes and filters only, as HBase does for scans that ask not to cache.
+    Indexes,
+}
+
+impl BlockLoader {
+    /// A loader with a cache of at most `cache_bytes`.
+    pub fn new(cache_bytes: u64) -> BlockLoader {
+        BlockLoader { cache: BlockCache::new(cache_bytes) }
+    }
+
+    /// The block, if it is in the cache.
+    pub fn cached(&self, file_id: u64, offset: u64) -> Option<Arc<Block>> {
+        self.cache.get(&BlockKey { file_id, offset }).map(|cached| cached.0)
+    }
+
+    /// Bytes that the cache holds.
+    pub fn cached_bytes(&self) -> u64 {
+        self.cache.stats().weight_bytes
+    }
+
+    /// Figures of the cache.
+    pub fn stats(&self) -> Stats {
+        self.cache.stats()
+    }
+
+    /// Lets go of all blocks of a file that is not read any more.
+    pub fn evict(&self, file: &Reader) {
+        self.cache.evict_file(file.file_id());
+    }
+
+    /// Loads a block.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`], [`Error::Fs`], [`Error::Unsupported`].
+    pub async fn load(&self, block: &BlockRef) -> Result<Arc<Block>> {
+        self.load_keeping(block, Keep::All).await
+    }
+
+    async fn load_keeping(&self, block: &BlockRef, keep: Keep) -> Result<Arc<Block>> {
+        if keep == Keep::Indexes && block.kind == BlockKind::Data {
+            return Ok(block.file.load(block).await?);
+        }
+        let key = BlockKey { file_id: block.file.file_id(), offset: block.offset };
+        let load = async { block.file.load(block).await.map(Cached) };
+        Ok(self.cache.load_with(key, load).await?.0)
+    }
+
+    /// Loads a run of data blocks that begins with `first`.
+    async fn load_run(&self, first: &BlockRef, bytes: usize, keep: Keep) -> Result<Vec<Arc<Block>>> {
+        let blocks = first.file.load_run(first, bytes).await?;
+        for block in &blocks {
+            if keep == Keep::All || block.kind() != BlockKind::Data {
+                let key = BlockKey { file_id: block.file_id(), offset: block.offset() };
+                self.cache.insert(key, Cached(block.clone()));
+            }
+        }
+        Ok(blocks)
+    }
+
+    /// Loads all blocks of a miss at the same time; `runs` tells of those that are worth reading ahead.
+    ///
+    /// A damaged block of a Bloom filter is left out: its file has switched the filter off, and is read without it.
+    pub(crate) async fn load_missed(
+        &self,
+        miss: &Miss,
+        runs: Option<&mut Runs>,
+        keep: Keep,
+    ) -> Result<Vec<Arc<Block>>> {
+        let mut runs = runs;
+        let wanted: Vec<(&BlockRef, Option<usize>)> = miss
+            .blocks
+            .iter()
+            .map(|block| (block, runs.as_mut().and_then(|runs| runs.bytes_for(block))))
+            .collect();
+        let loads = wanted.iter().map(|(block, run_bytes)| {
+            let load = async move {
+                let loaded = match run_bytes {
+                    Some(bytes) => self.load_run(block, *bytes, keep).await,
+                    None => self.load_keeping(block, keep).await.map(|block| vec![block]),
+                };
+                match loaded {
+                    Err(Error::Corrupt { .. }) if block.kind == BlockKind::BloomChunk => Ok(Vec::new()),
+                    loaded => loaded,
+                }
+            };
+            Box::pin(load) as Pin<Box<dyn Future<Output = Result<Vec<Arc<Block>>>> + Send + '_>>
+        });
+        let mut blocks = Vec::new();
+        for loaded in all(loads.collect()).await {
+            let loaded = loaded?;
+            if let (Some(runs), Some(last)) = (&mut runs, loaded.last()) {
+                runs.loaded(last);
+            }
+            blocks.extend(loaded);
+        }
+        Ok(blocks)
+    }
+}
+
+/// Completes when all of `futures` have, with their outputs in the same order.
+async fn all<T>(futures: Vec<Pin<Box<dyn Future<Output = T> + Send + '_>>>) -> Vec<T> {
+    let mut pending: Vec<_> = futures.into_iter().map(|future| (future, None)).collect();
+    poll_fn(|context| {
+        let mut ready = true;
+        for (future, output) in &mut pending {
+            if output.is_none() {
+                match future.as_mut().poll(context) {
+                    Poll::Ready(done) => *output = Some(done),
+                    Poll::Pending => ready = false,
+                }
+            }
+        }
+        if ready { Poll::Ready(()) } else { Poll::Pending }
+    })
+    .await;
+    pending.into_iter().map(|(_, output)| output.expect("polled until all were ready")).collect()
+}
+
+/// Which files a scanner reads front to back, and how far ahead pays there.
+#[derive(Default)]
+pub(crate) struct Runs {
+    files: Vec<Run>,
+}
+
+struct Run {
+    file_id: u64,
+    // Where the last data block that was loaded ends.
+    end: u64,
+    // Bytes of the last run, 0 before the first.
+    bytes: usize,
+}
+
+/// Blocks between the end of a run and the next data block that do not break the run: index and filter blocks lie among
+/// the data.
+const GAP_BYTES_MAX: u64 = 256 << 10;
+
+impl Runs {
+    /// How many bytes to read at once for a missed block: `None` if not more than the block.
+    fn bytes_for(&mut self, block: &BlockRef) -> Option<usize> {
+        if block.kind != BlockKind::Data {
+            return None;
+        }
+        let run = self.files.iter_mut().find(|run| run.file_id == block.file.file_id())?;
+        let goes_on = (run.end..run.end + GAP_BYTES_MAX).contains(&block.offset);
+        run.bytes = if goes_on { (run.bytes * 2).clamp(RUN_BYTES_MIN, RUN_BYTES_MAX) } else { 0 };
+        (run.bytes > 0).then_some(run.bytes)
+    }
+
+    fn loaded(&mut self, last: &Block) {
+        if last.kind() != BlockKind::Data {
+            return;
+        }
+        let end = last.offset() + u64::from(last.on_disk_len());
+        match self.files.iter_mut().find(|run| run.file_id == last.file_id()) {
+            Some(run) => run.end = end,
+            None => {
+                if self.files.len() >= RUNS_MAX {
+                    self.files.remove(0);
+                }
+                self.files.push(Run { file_id: last.file_id(), end, bytes: 0 });
+            }
+        }
+    }
+}
+
+/// Calls `scanner` until a limit is reached: loads what it misses, and lets others run now and then.
+///
+/// A scanner that is driven again goes on where it stopped.
+///
+/// # Errors
+/// [`Error::Corrupt`], [`Error::Fs`], [`Error::Unsupported`]: the scanner cannot go on. A result may be half written.
+pub async fn drive(
+    scanner: &mut RegionScanner,
+    limits: &mut Limits,
+    sink: &mut dyn ResultSink,
+) -> Result<Progress> {
+    loop {
+        match scanner.next(limits, sink) {
+            Ok(Progress { stopped: Stopped::Slice, .. }) => tokio::task::yield_now().await,
+            Ok(progress) => return Ok(progress),
+            Err(Stop::Failed(error)) => return Err(error.into()),
+            Err(Stop::Miss(miss)) => scanner.load(&miss).await?,
+        }
+    }
+}

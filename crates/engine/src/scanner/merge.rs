@@ -1,0 +1,288 @@
+//! The cells of several sources as one sorted run.
+//!
+//! Of equal keys the greater sequence id comes first, then the newer source. Moves are ordered first and carried out by
+//! [`Merge::settle`], for all sources that have to move: each that misses a block is named in one miss, each that does
+//! not has moved for good. Between a settle that succeeded and the next order the merge stands on a cell.
+//!
+//! Sources that stand on a cell are kept sorted, the next one last; a source that moves and is still the next costs one
+//! comparison, however many there are.
+
+use std::cmp::Ordering;
+
+use cell::{Cell, CellOrder, CellType, LATEST_TIMESTAMP, OLDEST_TIMESTAMP, key};
+use hfile::{BlockSource, Miss, Stop};
+
+use crate::scanner::source::{Order, Source};
+
+/// Sources of one store and where they stand.
+pub(crate) struct Merge {
+    order: CellOrder,
+    // Newest first: the index decides between equal cells.
+    sources: Vec<Source>,
+    // Sources on a cell, the one with the smallest last.
+    ready: Vec<u16>,
+    // Sources that were ordered to move.
+    moving: Vec<u16>,
+    // The key that moving sources go to.
+    target: Vec<u8>,
+    // Reversed scans: sources that stand on the last cell before a bound, or on none, and take no part in the row.
+    parked: Vec<u16>,
+    // Whether moving sources go to the last cell before the target.
+    backward: bool,
+}
+
+impl Merge {
+    /// Merges `sources`, the newest first. It stands nowhere yet.
+    pub(crate) fn new(order: CellOrder, sources: Vec<Source>) -> Merge {
+        assert!(sources.len() <= usize::from(u16::MAX), "files of a store are bounded far below");
+        let count = sources.len();
+        Merge {
+            order,
+            sources,
+            ready: Vec::with_capacity(count),
+            moving: Vec::with_capacity(count),
+            target: Vec::new(),
+            parked: Vec::new(),
+            backward: false,
+        }
+    }
+
+    /// The current cell, once it has settled; `None` at the end.
+    #[inline]
+    pub(crate) fn cell(&self) -> Option<Cell<'_>> {
+        debug_assert!(self.moving.is_empty(), "settle first");
+        self.ready.last().and_then(|at| self.sources[usize::from(*at)].cell())
+    }
+
+    /// Orders: to the next cell.
+    #[inline]
+    pub(crate) fn next(&mut self) {
+        debug_assert!(self.moving.is_empty(), "settle first");
+        if let Some(at) = self.ready.pop() {
+            self.sources[usize::from(at)].order(Order::Next);
+            self.moving.push(at);
+        }
+    }
+
+    /// Orders: to the first cell of `row` or behind it, wherever it stands now.
+    pub(crate) fn seek_row(&mut self, row: &[u8]) {
+        set_first_on_row(&mut self.target, row);
+        self.move_all(Order::Seek);
+    }
+
+    /// Orders: to the first cell behind `row`, wherever it stands now.
+    pub(crate) fn seek_behind_row(&mut self, row: &[u8]) {
+        set_last_on_row(&mut self.target, row);
+        self.move_all(Order::Seek);
+    }
+
+    fn move_all(&mut self, order: Order) {
+        debug_assert!(self.moving.is_empty(), "settle first");
+        self.ready.clear();
+        self.parked.clear();
+        self.backward = order == Order::SeekBefore;
+        for (at, source) in self.sources.iter_mut().enumerate() {
+            source.order(order);
+            self.moving.push(at as u16);
+        }
+    }
+
+    /// Orders, for a reversed scan's start: to the last cell not behind `bound`.
+    pub(crate) fn seek_before(&mut self, bound: Before<'_>) {
+        match bound {
+            Before::End => set_last_on_row(&mut self.target, &[u8::MAX; cell::cell::ROW_LEN_MAX]),
+            Before::EndOf(row) => set_last_on_row(&mut self.target, row),
+            Before::StartOf(row) => set_first_on_row(&mut self.target, row),
+        }
+        self.move_all(Order::SeekBefore);
+    }
+
+    /// Orders, when the current row is done in a reversed scan: before `row`. Sources that took no part in it stand
+    /// there already.
+    pub(crate) fn leave_row_backward(&mut self, row: &[u8]) {
+        debug_assert!(self.moving.is_empty(), "settle first");
+        set_first_on_row(&mut self.target, row);
+        self.ready.clear();
+        self.backward = true;
+        for at in 0..self.sources.len() as u16 {
+            if !self.parked.contains(&at) {
+                self.sources[usize::from(at)].order(Order::SeekBefore);
+                self.moving.push(at);
+            }
+        }
+    }
+
+    /// The greatest row before the bound, once it has settled there.
+    pub(crate) fn row_before(&self) -> Option<&[u8]> {
+        debug_assert!(self.backward && self.moving.is_empty(), "settle first");
+        let cells = self.parked.iter().filter_map(|at| self.sources[usize::from(*at)].cell());
+        cells.map(|cell| cell.row()).max_by(|left, right| self.order.compare_rows(left, right))
+    }
+
+    /// Orders: to the first cell of `row`, those sources that stand in it.
+    pub(crate) fn enter_row(&mut self, row: &[u8]) {
+        debug_assert!(self.backward && self.moving.is_empty(), "settle first");
+        set_first_on_row(&mut self.target, row);
+        self.backward = false;
+        let (sources, moving) = (&mut self.sources, &mut self.moving);
+        self.parked.retain(|at| {
+            let source = &mut sources[usize::from(*at)];
+            let stays = source.cell().is_none_or(|cell| cell.row() != row);
+            if !stays {
+                source.order(Order::Seek);
+                moving.push(*at);
+            }
+            stays
+        });
+    }
+
+    /// Orders: behind the current row.
+    pub(crate) fn pass_row(&mut self) {
+        let Some(current) = self.ready.last().and_then(|at| self.sources[usize::from(*at)].cell()) else {
+            return;
+        };
+        set_last_on_row(&mut self.target, current.row());
+        self.move_forward();
+    }
+
+    /// Orders: behind the current column, or to the column `hint` of the same row behind it.
+    ///
+    /// At the empty qualifier only to the next cell: markers of the whole family may follow among its versions.
+    pub(crate) fn pass_column(&mut self, hint: Option<&[u8]>) {
+        let Some(current) = self.ready.last().and_then(|at| self.sources[usize::from(*at)].cell()) else {
+            return;
+        };
+        if current.qualifier().is_empty() {
+            return self.next();
+        }
+        match hint {
+            Some(hint) => set_first_on_column(&mut self.target, &current, hint),
+            None => set_last_on_column(&mut self.target, &current),
+        }
+        self.move_forward();
+    }
+
+    fn move_forward(&mut self) {
+        while let Some(at) = self.ready.last().copied() {
+            let source = &mut self.sources[usize::from(at)];
+            let before = source
+                .cell()
+                .is_some_and(|cell| self.order.compare_keys(cell.key, &self.target) == Ordering::Less);
+            if !before {
+                break;
+            }
+            source.order(Order::SeekForward);
+            self.ready.pop();
+            self.moving.push(at);
+        }
+    }
+
+    /// Carries out what was ordered.
+    ///
+    /// # Errors
+    /// [`Stop::Miss`] with the blocks of all sources that miss one; call again when they are supplied.
+    #[inline]
+    pub(crate) fn settle(&mut self, blocks: &dyn BlockSource) -> Result<(), Stop> {
+        match self.moving[..] {
+            [] => Ok(()),
+            [at] => {
+                self.sources[usize::from(at)].settle(self.order, &self.target, blocks)?;
+                self.moving.pop();
+                self.arrive(at);
+                Ok(())
+            }
+            _ => self.settle_all(blocks),
+        }
+    }
+
+    fn settle_all(&mut self, blocks: &dyn BlockSource) -> Result<(), Stop> {
+        let mut moving = std::mem::take(&mut self.moving);
+        let mut missed: Option<Miss> = None;
+        let mut failed = None;
+        moving.retain(|at| match self.sources[usize::from(*at)].settle(self.order, &self.target, blocks) {
+            Ok(()) => {
+                self.arrive(*at);
+                false
+            }
+            Err(Stop::Miss(miss)) => {
+                match &mut missed {
+                    Some(missed) => missed.merge(miss),
+                    None => missed = Some(miss),
+                }
+                true
+            }
+            Err(stop) => {
+                failed.get_or_insert(stop);
+                true
+            }
+        });
+        self.moving = moving;
+        match failed.or(missed.map(Stop::Miss)) {
+            Some(stop) => Err(stop),
+            None => Ok(()),
+        }
+    }
+
+    /// A source has moved: it waits for the row before the last one, or lines up with its cell.
+    #[inline]
+    fn arrive(&mut self, at: u16) {
+        if self.backward {
+            self.parked.push(at);
+        } else {
+            self.line_up(at);
+        }
+    }
+
+    /// Puts a source in its place among those on a cell.
+    #[inline]
+    fn line_up(&mut self, at: u16) {
+        let Some(cell) = self.sources[usize::from(at)].cell() else {
+            return;
+        };
+        let mut place = self.ready.len();
+        while place > 0 {
+            let other = self.ready[place - 1];
+            let ahead = self.sources[usize::from(other)].cell().is_some_and(|theirs| {
+                self.order.compare(&theirs, &cell).then_with(|| other.cmp(&at)) == Ordering::Less
+            });
+            if !ahead {
+                break;
+            }
+            place -= 1;
+        }
+        self.ready.insert(place, at);
+    }
+}
+
+/// Where a reversed scan begins.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Before<'a> {
+    /// Behind the last row.
+    End,
+    /// With this row.
+    EndOf(&'a [u8]),
+    /// With the row before this one.
+    StartOf(&'a [u8]),
+}
+
+fn set_first_on_row(target: &mut Vec<u8>, row: &[u8]) {
+    target.clear();
+    key::write(target, row, &[], &[], LATEST_TIMESTAMP, CellType::Maximum as u8);
+}
+
+fn set_last_on_row(target: &mut Vec<u8>, row: &[u8]) {
+    target.clear();
+    key::write(target, row, &[], &[], OLDEST_TIMESTAMP, CellType::Minimum as u8);
+}
+
+fn set_first_on_column(target: &mut Vec<u8>, current: &Cell<'_>, qualifier: &[u8]) {
+    target.clear();
+    key::write(target, current.row(), current.family(), qualifier, LATEST_TIMESTAMP, CellType::Maximum as u8);
+}
+
+fn set_last_on_column(target: &mut Vec<u8>, current: &Cell<'_>) {
+    target.clear();
+    target.extend_from_slice(key::column_part(current.key));
+    target.extend_from_slice(&OLDEST_TIMESTAMP.to_be_bytes());
+    target.push(CellType::Minimum as u8);
+}

@@ -1,0 +1,448 @@
+//! The scan of a region: rows over its families, cut into results.
+//!
+//! A row is found, then its families are read one after the other, in order of their names: that is the order of cells.
+//! Found means, forward, the smallest row that a store stands on, and in a reversed scan the greatest one before the
+//! last; either way its cells come in rising order. Rows without a cell that passes give no result.
+//!
+//! How a row is cut shows to clients, so it is HBase's way: a result that may be followed by more of its row is marked
+//! partial if any store still stands on a cell of the row, wanted or not.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use cell::CellOrder;
+use cell::query::Scan;
+use hfile::{Block, Miss, Stop};
+
+use crate::error::{Error, Result};
+use crate::mvcc::ReadGuard;
+use crate::scanner::blocks::Blocks;
+use crate::scanner::load::{BlockLoader, Keep, Runs};
+use crate::scanner::merge::Before;
+use crate::scanner::rules::FamilyRules;
+use crate::scanner::sink::{Limits, Progress, ResultEnd, ResultSink, Stopped};
+use crate::scanner::store::{Step, StoreScanner};
+use crate::store::StoreView;
+
+/// Bytes of cells looked at in one slice: some hundred microseconds.
+const SLICE_BYTES: usize = 64 << 10;
+/// What a cell costs besides its bytes, in bytes: small cells take time too.
+const CELL_COST: usize = 32;
+/// Cost between two looks at the clock.
+const CLOCK_COST: usize = 4 << 10;
+
+/// A scan over all wanted families of a region, at one read point.
+///
+/// It holds the views of its stores and its read point for as long as it lives.
+pub struct RegionScanner {
+    order: CellOrder,
+    rows: Rows,
+    batch: u64,
+    cache_blocks: bool,
+    stores: Vec<StoreScanner>,
+    phase: Phase,
+    // The current row, or the last one found.
+    row: Vec<u8>,
+    // Whether the current row gave a result, in this call or an earlier one.
+    row_returned: bool,
+    result: OpenResult,
+    // Reached after the last result; told to the caller when it is known whether there are more rows.
+    pending: Option<Stopped>,
+    // Cost until the slice ends, and until the clock is looked at.
+    slice_left: usize,
+    clock_left: usize,
+    blocks: Blocks,
+    runs: Runs,
+    guard: ReadGuard,
+}
+
+/// The rows wanted.
+struct Rows {
+    start: Bytes,
+    include_start: bool,
+    stop: Bytes,
+    include_stop: bool,
+    reversed: bool,
+    single: bool,
+}
+
+/// What a call does next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// Nothing was sought yet.
+    Start,
+    /// The next row is to be found.
+    Find,
+    /// Reversed: a row was found, the stores go to its start.
+    Enter,
+    /// The row is there; its first cell was not looked at.
+    Begin,
+    /// Cells of the store of this index come next.
+    Row(usize),
+    /// A limit was reached in the row with the last cell of this store: does the row go on?
+    Cut(usize, Stopped),
+    /// No more rows.
+    Done,
+}
+
+/// The result being written.
+#[derive(Clone, Copy, Default)]
+struct OpenResult {
+    begun: bool,
+    cells: u64,
+}
+
+impl RegionScanner {
+    /// A scan of `stores`, all families of the region in order of names with their rules and views.
+    ///
+    /// The caller has cut the scan's rows to the region's. `now_ms` is the time by which cells expire.
+    ///
+    /// # Errors
+    /// [`Error::BadRequest`] for a raw scan of single columns, as in HBase.
+    pub fn new<'a>(
+        stores: impl IntoIterator<Item = (&'a FamilyRules, &'a StoreView)>,
+        order: CellOrder,
+        scan: &Scan,
+        guard: ReadGuard,
+        now_ms: i64,
+        loader: Arc<BlockLoader>,
+    ) -> Result<RegionScanner> {
+        let mut wanted = Vec::new();
+        for (rules, view) in stores {
+            let Some(qualifiers) = scan.selection.wants(&rules.family) else {
+                continue;
+            };
+            if scan.raw && qualifiers.is_some() {
+                return Err(Error::bad_request("Cannot specify any column for a raw scan"));
+            }
+            let read_point = guard.read_point();
+            wanted.push(StoreScanner::new(view.clone(), order, rules, scan, qualifiers, read_point, now_ms));
+        }
+        Ok(RegionScanner {
+            order,
+            rows: Rows {
+                start: scan.start_row.clone(),
+                include_start: scan.include_start_row,
+                stop: scan.stop_row.clone(),
+                include_stop: scan.include_stop_row,
+                reversed: scan.reversed,
+                single: scan.is_single_row(),
+            },
+            batch: if scan.batch == 0 { u64::MAX } else { u64::from(scan.batch) },
+            cache_blocks: scan.selection.cache_blocks,
+            stores: wanted,
+            phase: Phase::Start,
+            row: Vec::new(),
+            row_returned: false,
+            result: OpenResult::default(),
+            pending: None,
+            slice_left: SLICE_BYTES,
+            clock_left: CLOCK_COST,
+            blocks: Blocks::new(loader),
+            runs: Runs::default(),
+            guard,
+        })
+    }
+
+    /// The newest write that it sees.
+    pub fn read_point(&self) -> u64 {
+        self.guard.read_point()
+    }
+
+    /// The last row that was looked at, returned or not; empty before the first.
+    pub fn last_row(&self) -> &[u8] {
+        &self.row
+    }
+
+    /// Loads what a miss named, and what is read next if rows are read in order.
+    pub(crate) async fn load(&mut self, miss: &Miss) -> Result<()> {
+        let loader = self.blocks.loader().clone();
+        let ahead = !self.rows.single && !self.rows.reversed;
+        let keep = if self.cache_blocks { Keep::All } else { Keep::Indexes };
+        for missed in miss.blocks.iter().filter(|_| ahead) {
+            self.blocks.drop_before(missed.file.file_id(), missed.offset);
+        }
+        for block in loader.load_missed(miss, ahead.then_some(&mut self.runs), keep).await? {
+            self.blocks.supply(block);
+        }
+        Ok(())
+    }
+
+    /// Takes a block that a miss named.
+    pub fn supply(&mut self, block: Arc<Block>) {
+        self.blocks.supply(block);
+    }
+
+    /// Writes results to `sink` until a limit is reached.
+    ///
+    /// # Errors
+    /// [`Stop::Miss`]: supply the blocks and call again with the same limits and sink, a result may be half written.
+    /// [`Stop::Failed`]: the scan cannot go on.
+    pub fn next(
+        &mut self,
+        limits: &mut Limits,
+        sink: &mut dyn ResultSink,
+    ) -> std::result::Result<Progress, Stop> {
+        loop {
+            if let Some(stopped) = self.advance(limits, sink)? {
+                return Ok(Progress {
+                    stopped,
+                    mid_row: self.row_returned && matches!(self.phase, Phase::Row(_)),
+                });
+            }
+        }
+    }
+
+    /// Carries out one phase, or one cell of a row.
+    fn advance(
+        &mut self,
+        limits: &mut Limits,
+        sink: &mut dyn ResultSink,
+    ) -> std::result::Result<Option<Stopped>, Stop> {
+        match self.phase {
+            Phase::Start => self.start(),
+            Phase::Find => return self.find(limits),
+            Phase::Enter => {
+                self.settle()?;
+                self.phase = Phase::Begin;
+            }
+            Phase::Begin => {
+                if let Some(stopped) = self.pending.take().or_else(|| used_up(limits)) {
+                    return Ok(Some(stopped));
+                }
+                self.begin_row();
+            }
+            Phase::Row(at) => return self.read_row(at, limits, sink),
+            Phase::Cut(at, reached) => return self.cut(at, reached, limits, sink),
+            Phase::Done => return Ok(Some(Stopped::Exhausted)),
+        }
+        Ok(None)
+    }
+
+    /// Sends all stores to the first row.
+    fn start(&mut self) {
+        let Rows { start, include_start, reversed, .. } = &self.rows;
+        for store in &mut self.stores {
+            match (reversed, include_start) {
+                (false, true) => store.merge.seek_row(start),
+                (false, false) => store.merge.seek_behind_row(start),
+                (true, _) if start.is_empty() => store.merge.seek_before(Before::End),
+                (true, true) => store.merge.seek_before(Before::EndOf(start)),
+                (true, false) => store.merge.seek_before(Before::StartOf(start)),
+            }
+        }
+        self.phase = Phase::Find;
+    }
+
+    /// Waits for all stores together, so that a cold read costs one round of loads and not one a store.
+    fn settle(&mut self) -> std::result::Result<(), Stop> {
+        let mut missed: Option<Miss> = None;
+        for store in &mut self.stores {
+            match store.merge.settle(&self.blocks) {
+                Ok(()) => {}
+                Err(Stop::Miss(miss)) => match &mut missed {
+                    Some(missed) => missed.merge(miss),
+                    None => missed = Some(miss),
+                },
+                Err(failed) => return Err(failed),
+            }
+        }
+        if let Some(missed) = missed {
+            return Err(Stop::Miss(missed));
+        }
+        self.blocks.release_taken();
+        Ok(())
+    }
+
+    /// Finds the next row.
+    fn find(&mut self, limits: &Limits) -> std::result::Result<Option<Stopped>, Stop> {
+        // What does not depend on there being more rows is told without looking for them.
+        if let Some(stopped) =
+            self.pending.take_if(|pending| matches!(pending, Stopped::Time | Stopped::Rows))
+        {
+            return Ok(Some(stopped));
+        }
+        self.settle()?;
+        if self.charge(CELL_COST, limits) {
+            self.pending = Some(Stopped::Time);
+        }
+        let order = self.order;
+        let found = match self.rows.reversed {
+            false => {
+                let rows = self.stores.iter().filter_map(|store| store.merge.cell()).map(|cell| cell.row());
+                rows.min_by(|left, right| order.compare_rows(left, right))
+            }
+            true => {
+                let rows = self.stores.iter().filter_map(|store| store.merge.row_before());
+                rows.max_by(|left, right| order.compare_rows(left, right))
+            }
+        };
+        let Some(row) = found.filter(|row| self.rows.holds(order, row)) else {
+            self.phase = Phase::Done;
+            self.pending = None;
+            return Ok(None);
+        };
+        self.row.clear();
+        self.row.extend_from_slice(row);
+        self.phase = Phase::Begin;
+        if self.rows.reversed {
+            for store in &mut self.stores {
+                store.merge.enter_row(&self.row);
+            }
+            self.phase = Phase::Enter;
+        }
+        Ok(None)
+    }
+
+    fn begin_row(&mut self) {
+        for store in &mut self.stores {
+            store.begin_row();
+        }
+        self.row_returned = false;
+        self.phase = Phase::Row(0);
+    }
+
+    /// Reads cells of the row from the store of index `at` on.
+    fn read_row(
+        &mut self,
+        mut at: usize,
+        limits: &mut Limits,
+        sink: &mut dyn ResultSink,
+    ) -> std::result::Result<Option<Stopped>, Stop> {
+        // A row that goes on after a batch, in a call that may return nothing more.
+        if !self.result.begun
+            && let Some(stopped) = used_up(limits)
+        {
+            return Ok(Some(stopped));
+        }
+        let goes_on = !self.rows.single && !self.rows.reversed;
+        while let Some(store) = self.stores.get_mut(at) {
+            self.phase = Phase::Row(at);
+            let step = store.step(&self.row, goes_on, &self.blocks, sink, &mut self.result.begun)?;
+            self.blocks.release_taken();
+            let bytes = match step {
+                Step::RowDone => {
+                    at += 1;
+                    continue;
+                }
+                Step::Passed(bytes) => bytes,
+                Step::Written(bytes) => {
+                    self.result.cells += 1;
+                    limits.bytes = limits.bytes.saturating_sub(bytes as u64 + 4);
+                    bytes
+                }
+            };
+            let time_over = self.charge(bytes + CELL_COST, limits);
+            if time_over && !limits.partials {
+                self.pending = Some(Stopped::Time);
+            }
+            if let Some(reached) = self.reached(time_over, matches!(step, Step::Written(_)), limits) {
+                self.phase = Phase::Cut(at, reached);
+                return Ok(None);
+            }
+            if self.slice_left == 0 {
+                self.slice_left = SLICE_BYTES;
+                return Ok(Some(Stopped::Slice));
+            }
+        }
+        self.end_row(limits, sink);
+        Ok(None)
+    }
+
+    /// Takes the cost of a cell off the budgets; whether the deadline is over.
+    fn charge(&mut self, cost: usize, limits: &Limits) -> bool {
+        self.slice_left = self.slice_left.saturating_sub(cost);
+        self.clock_left = self.clock_left.saturating_sub(cost);
+        if self.clock_left > 0 {
+            return false;
+        }
+        self.clock_left = CLOCK_COST;
+        limits.deadline.as_ref().is_some_and(|deadline| deadline.is_over())
+    }
+
+    /// The limit that ends the result within its row, if one does.
+    fn reached(&self, time_over: bool, written: bool, limits: &Limits) -> Option<Stopped> {
+        if written && self.result.cells >= self.batch {
+            return Some(Stopped::Results);
+        }
+        if written && limits.partials && limits.bytes == 0 {
+            return Some(Stopped::Bytes);
+        }
+        (time_over && limits.partials).then_some(Stopped::Time)
+    }
+
+    /// Ends the result where a limit was reached in the row, as a partial one if the row goes on.
+    fn cut(
+        &mut self,
+        at: usize,
+        reached: Stopped,
+        limits: &mut Limits,
+        sink: &mut dyn ResultSink,
+    ) -> std::result::Result<Option<Stopped>, Stop> {
+        self.stores[at].settle_in_row(&self.blocks)?;
+        self.blocks.release_taken();
+        if !self.stores[at..].iter().any(|store| store.is_in(&self.row)) {
+            if reached == Stopped::Time {
+                self.pending = Some(Stopped::Time);
+            }
+            self.end_row(limits, sink);
+            return Ok(None);
+        }
+        self.phase = Phase::Row(at);
+        self.end_result(true, limits, sink);
+        // A full batch ends its result; whether it ends the call too, the limits say.
+        Ok(if reached == Stopped::Results { used_up(limits) } else { Some(reached) })
+    }
+
+    fn end_result(&mut self, partial: bool, limits: &mut Limits, sink: &mut dyn ResultSink) {
+        if std::mem::take(&mut self.result).begun {
+            sink.end_result(ResultEnd { partial });
+            limits.results = limits.results.saturating_sub(1);
+            self.row_returned = true;
+        }
+    }
+
+    /// The row is complete; says where to go from here.
+    fn end_row(&mut self, limits: &mut Limits, sink: &mut dyn ResultSink) {
+        self.end_result(false, limits, sink);
+        if self.row_returned {
+            limits.rows = limits.rows.saturating_sub(1);
+            self.row_returned = false;
+            self.pending = self.pending.or_else(|| used_up(limits));
+        }
+        if self.rows.single {
+            self.phase = Phase::Done;
+            return;
+        }
+        self.phase = Phase::Find;
+        if self.rows.reversed {
+            for store in &mut self.stores {
+                store.merge.leave_row_backward(&self.row);
+            }
+        }
+    }
+}
+
+impl Rows {
+    /// Whether `row` is not behind the last row wanted.
+    fn holds(&self, order: CellOrder, row: &[u8]) -> bool {
+        if self.stop.is_empty() {
+            return true;
+        }
+        let ordering = match self.reversed {
+            false => order.compare_rows(row, &self.stop),
+            true => order.compare_rows(&self.stop, row),
+        };
+        ordering.is_lt() || (ordering.is_eq() && self.include_stop)
+    }
+}
+
+fn used_up(limits: &Limits) -> Option<Stopped> {
+    if limits.rows == 0 {
+        return Some(Stopped::Rows);
+    }
+    if limits.results == 0 {
+        return Some(Stopped::Results);
+    }
+    (limits.bytes == 0).then_some(Stopped::Bytes)
+}

@@ -1,0 +1,75 @@
+//! Which memstores and files of a store a scan has to read.
+//!
+//! Left out is what surely holds nothing wanted: by time range, by time to live, by range of rows; for single rows by
+//! the Bloom filter too, which may need blocks and is therefore asked by the source itself, when it first moves.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use cell::CellOrder;
+use cell::query::{Scan, TimeRange};
+use hfile::Reader;
+
+use crate::scanner::rules::FamilyRules;
+use crate::scanner::source::{BloomCheck, Source};
+use crate::store::StoreView;
+
+/// Single columns up to which a filter of columns is asked for each of them.
+const BLOOM_COLUMNS_MAX: usize = 8;
+
+/// The sources of a store for a scan, the newest first.
+pub(crate) fn select(
+    view: &StoreView,
+    order: CellOrder,
+    rules: &FamilyRules,
+    scan: &Scan,
+    qualifiers: Option<&[Bytes]>,
+    read_point: u64,
+    now_ms: i64,
+) -> Vec<Source> {
+    let range = scan.selection.time_range_of(&rules.family);
+    // Versions that are too old may have to be returned where some are kept for good.
+    let oldest = match (scan.raw, rules.min_versions) {
+        (true, _) => 0,
+        (false, 0) => rules.oldest_unexpired(now_ms),
+        (false, _) => i64::MIN,
+    };
+    let mut sources = Vec::with_capacity(2 + view.files.len());
+    for memstore in std::iter::once(&view.active).chain(&view.snapshot) {
+        if memstore.may_have_time(range, oldest) {
+            sources.push(Source::memstore(memstore.cursor(), read_point));
+        }
+    }
+    let single_row = scan.is_single_row() && !view.files.is_empty();
+    let bloom = single_row.then(|| {
+        let few = qualifiers.filter(|wanted| wanted.len() <= BLOOM_COLUMNS_MAX);
+        Arc::new(BloomCheck { row: scan.start_row.clone(), qualifiers: few.map(<[Bytes]>::to_vec) })
+    });
+    for file in view.files.iter().rev() {
+        let reader = file.reader();
+        if may_have_time(reader, range, oldest) && may_have_rows(reader, order, scan) {
+            sources.push(Source::file(reader, read_point, bloom.clone()));
+        }
+    }
+    sources
+}
+
+fn may_have_time(file: &Reader, range: TimeRange, oldest: i64) -> bool {
+    let held = file.info().time_range;
+    held.max >= oldest
+        && (range.is_all() || ((held.min < range.to || range.to == i64::MAX) && held.max >= range.from))
+}
+
+/// Whether the range of rows from the file's first to its last meets the scan's.
+fn may_have_rows(file: &Reader, order: CellOrder, scan: &Scan) -> bool {
+    let (Some(first), Some(last)) = (file.first_row(), file.last_row()) else {
+        return false;
+    };
+    let (low, high) = match scan.reversed {
+        false => (&scan.start_row, &scan.stop_row),
+        true => (&scan.stop_row, &scan.start_row),
+    };
+    // Whether the bounds themselves are wanted is left to the scan: a row too many is looked at, none is missed.
+    (low.is_empty() || order.compare_rows(last, low).is_ge())
+        && (high.is_empty() || order.compare_rows(first, high).is_le())
+}

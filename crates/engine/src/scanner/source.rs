@@ -1,0 +1,202 @@
+//! One sorted run of cells that a merge reads: a memstore or a file, as far as the read point lets it be seen.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use cell::{Cell, CellOrder};
+use hfile::{BlockSource, Reader, Stop};
+
+use crate::memstore;
+
+/// Cells that a forward seek steps over before it searches: columns rarely have more versions, and a step costs a few
+/// nanoseconds where a search costs hundreds.
+const SEEK_STEPS: usize = 2;
+
+/// A run of cells and where it goes next.
+///
+/// Orders are given first ([`Source::order`]) and carried out by [`Source::settle`], which may miss a block; it then is
+/// called again, and goes on where it was.
+pub(crate) struct Source {
+    cursor: Cursor,
+    // Cells with a greater sequence id are not there.
+    visible_to: u64,
+    order: Order,
+    // Asked before the file is sought for the first time.
+    bloom: Option<Arc<BloomCheck>>,
+}
+
+enum Cursor {
+    Memstore(memstore::Cursor),
+    File(hfile::Cursor),
+    // A file that holds nothing wanted.
+    Nothing,
+}
+
+/// Where a source goes next; keys are the merge's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Order {
+    /// It stays.
+    Stay,
+    /// To the next cell.
+    Next,
+    /// To the first cell that is not before the key, wherever it is.
+    Seek,
+    /// The same for a key behind the current cell.
+    SeekForward,
+    /// To the last cell before the key, whether it may be seen or not.
+    SeekBefore,
+    /// On to a cell that may be seen, if the current one may not.
+    PassInvisible,
+}
+
+/// What a file's Bloom filter is asked: does it hold the row, or one of these columns of it? Markers of the whole family
+/// count as every column.
+pub(crate) struct BloomCheck {
+    pub(crate) row: Bytes,
+    pub(crate) qualifiers: Option<Vec<Bytes>>,
+}
+
+impl Source {
+    pub(crate) fn memstore(cursor: memstore::Cursor, read_point: u64) -> Source {
+        Source { cursor: Cursor::Memstore(cursor), visible_to: read_point, order: Order::Stay, bloom: None }
+    }
+
+    pub(crate) fn file(file: &Arc<Reader>, read_point: u64, bloom: Option<Arc<BloomCheck>>) -> Source {
+        // All cells of most files are older than any read point; they need no look each. Those of a bulk loaded file
+        // have an id that stands in no cell.
+        let all_visible =
+            file.info().max_memstore_ts <= read_point && file.info().bulk_load_time_ms.is_none();
+        let visible_to = if all_visible { u64::MAX } else { read_point };
+        Source { cursor: Cursor::File(file.cursor()), visible_to, order: Order::Stay, bloom }
+    }
+
+    /// Sets where it goes next; it has gone where it was to go before.
+    #[inline]
+    pub(crate) fn order(&mut self, order: Order) {
+        debug_assert_eq!(self.order, Order::Stay, "one order after the other");
+        self.order = order;
+    }
+
+    /// The current cell, once it has settled.
+    #[inline]
+    pub(crate) fn cell(&self) -> Option<Cell<'_>> {
+        match &self.cursor {
+            Cursor::Memstore(cursor) => cursor.cell(),
+            Cursor::File(cursor) => cursor.cell(),
+            Cursor::Nothing => None,
+        }
+    }
+
+    /// Goes where it was ordered to; `key` is the key of its order.
+    #[inline]
+    pub(crate) fn settle(
+        &mut self,
+        cells: CellOrder,
+        key: &[u8],
+        blocks: &dyn BlockSource,
+    ) -> Result<(), Stop> {
+        match self.order {
+            Order::Stay => return Ok(()),
+            Order::PassInvisible => {}
+            Order::Next => self.next(blocks)?,
+            Order::SeekForward => self.seek_forward(cells, key, blocks)?,
+            Order::Seek => {
+                self.check_bloom(blocks)?;
+                self.seek(key, blocks)?;
+            }
+            Order::SeekBefore => {
+                self.check_bloom(blocks)?;
+                self.seek_before(key, blocks)?;
+                self.order = Order::Stay;
+                return Ok(());
+            }
+        }
+        self.order = Order::PassInvisible;
+        if self.visible_to != u64::MAX {
+            while self.cell().is_some_and(|cell| cell.seq_id > self.visible_to) {
+                self.next(blocks)?;
+            }
+        }
+        self.order = Order::Stay;
+        Ok(())
+    }
+
+    #[inline]
+    fn next(&mut self, blocks: &dyn BlockSource) -> Result<(), Stop> {
+        match &mut self.cursor {
+            Cursor::Memstore(cursor) => cursor.next(),
+            Cursor::File(cursor) => cursor.next(blocks)?,
+            Cursor::Nothing => {}
+        }
+        Ok(())
+    }
+
+    fn seek(&mut self, key: &[u8], blocks: &dyn BlockSource) -> Result<(), Stop> {
+        match &mut self.cursor {
+            Cursor::Memstore(cursor) => cursor.seek(key),
+            Cursor::File(cursor) => cursor.seek(key, blocks)?,
+            Cursor::Nothing => {}
+        }
+        Ok(())
+    }
+
+    fn seek_before(&mut self, key: &[u8], blocks: &dyn BlockSource) -> Result<(), Stop> {
+        match &mut self.cursor {
+            Cursor::Memstore(cursor) => cursor.seek_before(key),
+            Cursor::File(cursor) => cursor.seek_before(key, blocks)?,
+            Cursor::Nothing => {}
+        }
+        Ok(())
+    }
+
+    fn seek_forward(&mut self, cells: CellOrder, key: &[u8], blocks: &dyn BlockSource) -> Result<(), Stop> {
+        let cursor = match &mut self.cursor {
+            Cursor::Memstore(cursor) => {
+                cursor.seek_forward(key);
+                return Ok(());
+            }
+            Cursor::File(cursor) => cursor,
+            Cursor::Nothing => return Ok(()),
+        };
+        let is_before = |cursor: &hfile::Cursor| {
+            cursor.cell().is_some_and(|cell| cells.compare_keys(cell.key, key).is_lt())
+        };
+        for _ in 0..SEEK_STEPS {
+            if !is_before(cursor) {
+                return Ok(());
+            }
+            match cursor.next(blocks) {
+                Ok(()) => {}
+                // The key may lie far behind the next block: the search names the right one.
+                Err(Stop::Miss(_)) => break,
+                Err(failed) => return Err(failed),
+            }
+        }
+        if is_before(cursor) { cursor.seek(key, blocks) } else { Ok(()) }
+    }
+
+    fn check_bloom(&mut self, blocks: &dyn BlockSource) -> Result<(), Stop> {
+        let (Some(check), Cursor::File(cursor)) = (&self.bloom, &self.cursor) else {
+            return Ok(());
+        };
+        if !check.may_have(cursor.file(), blocks)? {
+            self.cursor = Cursor::Nothing;
+        }
+        self.bloom = None;
+        Ok(())
+    }
+}
+
+impl BloomCheck {
+    fn may_have(&self, file: &Arc<Reader>, blocks: &dyn BlockSource) -> Result<bool, Stop> {
+        let Some(qualifiers) = &self.qualifiers else {
+            return file.may_have_row(&self.row, blocks);
+        };
+        for qualifier in qualifiers {
+            if file.may_have_column(&self.row, qualifier, blocks)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+}

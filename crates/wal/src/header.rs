@@ -27,6 +27,8 @@ const CHECKS_FIELD: u32 = 1000;
 const CHECKS_VERSION: u8 = 1;
 /// Bytes of our part of the header.
 const CHECKS_LEN: usize = 1 + 8 + 8 + 8 + 4;
+/// How the field with our part begins; no entry begins so, since a key begins with field 1.
+const CHECKS_START: [u8; 3] = [0xc2, 0x3e, CHECKS_LEN as u8];
 /// Bytes of the header as written here.
 pub(crate) const HEADER_LEN: usize = 4 + 1 + 80 + 3 + CHECKS_LEN;
 const _: () = assert!(HEADER_LEN == 117);
@@ -119,7 +121,14 @@ pub(crate) fn decode(bytes: &[u8], file_len: u64) -> Start {
     let Some(message_len) = get_varint(&mut input) else { return cut("the header's length is cut") };
     let prefix_len = bytes.len() - input.len();
     match usize::try_from(message_len).ok().and_then(|len| input.get(..len)) {
-        Some(message) => decode_message(message, &bytes[..prefix_len + message.len()]),
+        Some(message) => {
+            let (all, behind) = bytes.split_at(prefix_len + message.len());
+            // A header whose length was damaged may end before our field, and look like one of HBase's.
+            if behind.starts_with(&CHECKS_START) {
+                return Start::Damaged("the header is shorter than it was");
+            }
+            decode_message(message, all)
+        }
         None => cut("the header is longer than the file"),
     }
 }
@@ -230,6 +239,7 @@ mod tests {
         assert_eq!(decode(&bytes, 5000), Start::Header { form, len: HEADER_LEN as u64 });
         let hbase = include_bytes!("../tests/vectors/wal-plain.wal");
         assert_eq!(bytes[5..85], hbase[5..85], "HBase's own fields, in its order");
+        assert_eq!(bytes[85..88], CHECKS_START);
         assert_eq!(decode(&hbase[..], hbase.len() as u64), Start::Header { form: Form::Plain, len: 85 });
     }
 

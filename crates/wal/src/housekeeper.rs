@@ -60,7 +60,12 @@ impl Housekeeper {
 
     async fn finish(&mut self, segment: Segment) {
         let path = segment.path().clone();
-        if let Err(error) = segment.finish().await {
+        let finished = match segment.finish().await {
+            // Zeros that close cut off must not come back behind the trailer.
+            Ok(()) => self.fs.fence(&path).await,
+            Err(error) => Err(error),
+        };
+        if let Err(error) = finished {
             warn!(%path, %error, "a log ends without trailer; its entries are durable all the same");
         }
         let unneeded = locked(&self.books).finished(&path);

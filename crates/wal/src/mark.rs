@@ -127,6 +127,11 @@ pub(crate) fn is_trailer(bytes: &[u8]) -> bool {
     trailer_len(bytes) == Some(bytes.len() as u64)
 }
 
+/// Whether `bytes`, all that is left of a file, are the front of HBase's trailer.
+pub(crate) fn is_cut_trailer(bytes: &[u8]) -> bool {
+    bytes.len() < TRAILER_TAIL_LEN && b"\0\0\0\0LAWP".starts_with(bytes)
+}
+
 /// Length of the trailer that `last`, the last bytes of a file, say there is.
 pub(crate) fn trailer_len(last: &[u8]) -> Option<u64> {
     let tail = last.last_chunk::<TRAILER_TAIL_LEN>()?;

@@ -10,7 +10,7 @@ use fs::{FilePath, FileSystem};
 use crate::compressed::Dictionaries;
 use crate::entry::{self, Entry, Fault, Found, HEAD_BYTES};
 use crate::header::{self, Form, HEADER_LEN_MAX, Previous, Start};
-use crate::mark::{END_MARK, TRAILER_TAIL_LEN, is_trailer, search, trailer_len};
+use crate::mark::{END_MARK, TRAILER_TAIL_LEN, is_cut_trailer, is_trailer, search, trailer_len};
 use crate::window::Window;
 use crate::{Error, Result};
 
@@ -197,9 +197,11 @@ impl Walk {
                 self.at = entry.end;
                 Ok(Ok(entry))
             }
-            Err(Fault::Cut) => Ok(Err(Tail { end: self.at, ending: Ending::Torn(CUT) })),
-            Err(Fault::Bad(what)) => Err(self.damaged(what)),
             Err(Fault::Fs(error)) => Err(error.into()),
+            Err(fault) => match self.judge(fault).await? {
+                Err(what) => Err(self.damaged(what)),
+                Ok(ending) => Ok(Err(Tail { end: self.at, ending })),
+            },
         }
     }
 
@@ -239,21 +241,26 @@ impl Walk {
     }
 
     async fn no_entry(&mut self, form: Form, fault: Fault) -> Result<Step> {
+        match (self.judge(fault).await?, form) {
+            (Ok(ending), _) => self.end(ending).await,
+            (Err(what), Form::Checked { .. }) => self.end(Ending::Torn(what)).await,
+            (Err(what), _) => Err(self.damaged(what)),
+        }
+    }
+
+    // What there is in place of an entry: an end, or bytes that are wrong.
+    async fn judge(&mut self, fault: Fault) -> Result<std::result::Result<Ending, &'static str>> {
         let left = self.stop - self.at;
         let head = self.window.fill(self.at, left.min(TRAILER_LEN_MAX) as usize).await?;
-        let ending = if left < TRAILER_LEN_MAX && is_trailer(head) {
-            Ending::Trailer
-        } else if head.starts_with(&END_MARK) {
-            Ending::EndMark
-        } else {
-            match (form, fault) {
-                (_, Fault::Cut) => Ending::Torn(CUT),
-                (Form::Checked { .. }, Fault::Bad(what)) => Ending::Torn(what),
-                (_, Fault::Bad(what)) => return Err(self.damaged(what)),
-                (_, Fault::Fs(error)) => return Err(error.into()),
-            }
-        };
-        self.end(ending).await
+        let whole = left < TRAILER_LEN_MAX;
+        Ok(match fault {
+            Fault::Fs(error) => return Err(error.into()),
+            _ if whole && is_trailer(head) => Ok(Ending::Trailer),
+            _ if head.starts_with(&END_MARK) => Ok(Ending::EndMark),
+            _ if whole && is_cut_trailer(head) => Ok(Ending::Torn("the trailer is cut")),
+            Fault::Cut => Ok(Ending::Torn(CUT)),
+            Fault::Bad(what) => Err(what),
+        })
     }
 
     fn stop_tail(&self) -> Tail {

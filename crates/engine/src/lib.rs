@@ -1,1 +1,30 @@
-//! To be filled in.
+//! Layer 3: regions: what is written to them, kept in memory and files, and read back.
+//!
+//! The writing half:
+//! * [`region`]: a region from open to close: batches, flush, compaction, figures;
+//! * [`store`]: the views that readers take and writers replace;
+//! * [`mvcc`], [`row_locks`]: the order of writes, and what may be read;
+//! * [`replay`]: edits of a log that are not in files yet;
+//! * [`budget`], [`chores`]: memory of memstores, the wish to be flushed, and who follows it.
+//!
+//! The reading half:
+//! * [`memstore`]: cells in memory, in order;
+//! * [`scanner`]: merging, deletes, versions, limits: from views to results.
+//!
+//! Usable as a library without a server. Knows nothing about: protobuf, sockets, ZooKeeper, Java class names.
+
+pub mod budget;
+pub mod chores;
+pub mod error;
+pub mod memstore;
+pub mod mvcc;
+pub mod region;
+pub mod replay;
+pub mod row_locks;
+pub mod scanner;
+pub mod store;
+
+pub use error::Error;
+pub use mvcc::Mvcc;
+pub use region::{Opening, Region, RegionServices};
+pub use store::{StoreFile, StoreView};

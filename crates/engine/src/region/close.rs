@@ -1,0 +1,60 @@
+//! Close: everything goes to files, the log and the directory say so, and then nothing is served.
+
+use std::sync::atomic::Ordering;
+
+use tracing::info;
+
+use crate::error::Result;
+use crate::region::{Region, RegionState};
+
+/// Bytes in memory above which a flush comes before writes are refused, to keep that time short
+/// (`hbase.hregion.preclose.flush.size`).
+const PRE_CLOSE_FLUSH_BYTES: u64 = 5 << 20;
+
+impl Region {
+    /// Flushes, closes and says so in the log. Closing what is closed does nothing.
+    ///
+    /// # Errors
+    /// What kept the memstores from being written; the region then serves again, unless the log has failed.
+    pub async fn close(&self) -> Result<()> {
+        if self.state() == RegionState::Closed {
+            return Ok(());
+        }
+        if self.memstore_bytes() > PRE_CLOSE_FLUSH_BYTES {
+            self.flush().await?;
+        }
+        self.set_state(RegionState::Closing)?;
+        if let Err(error) = self.finish().await {
+            self.set_state(RegionState::Serving)?;
+            return Err(error);
+        }
+        self.set_state(RegionState::Closed)?;
+        info!(region = %self.name, "closed");
+        Ok(())
+    }
+
+    /// Serves no more, at once and without writing anything: what is not in files is in the log.
+    pub fn abandon(&self) {
+        self.state.store(RegionState::Closed as u8, Ordering::Release);
+    }
+
+    /// The last steps of a close. No writes come any more.
+    async fn finish(&self) -> Result<()> {
+        self.flush().await?;
+        let files = self.family_files();
+        let server = self.services.server.as_ref();
+        let seq_id =
+            self.log_marker(|seq_id, now_ms| self.marked.close(seq_id, &files, server, now_ms)).await?;
+        self.services.log.flushed(&self.encoded, seq_id);
+        self.services.root.write_max_seq_id(&*self.services.fs, &self.info, seq_id).await?;
+        self.archive_retired().await;
+        Ok(())
+    }
+
+    pub(super) fn set_state(&self, state: RegionState) -> Result<()> {
+        // Under the publish lock: a writer that saw the old state has published before this returns.
+        let _publish = self.publish_lock()?;
+        self.state.store(state as u8, Ordering::Release);
+        Ok(())
+    }
+}

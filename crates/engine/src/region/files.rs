@@ -1,0 +1,68 @@
+//! Opening store files.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use cell::CellOrder;
+use cell::region::RegionInfo;
+use fs::FileSystem;
+use hfile::{OpenOptions, Reader};
+use layout::RootDir;
+use layout::store::ListedFile;
+use tracing::warn;
+
+use crate::error::Result;
+use crate::region::Region;
+use crate::store::StoreFile;
+
+/// A number for a file that no other open file of the process has: block caches know files by it.
+fn next_file_id() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
+/// Opens one file of a store.
+async fn open_file(fs: &dyn FileSystem, listed: &ListedFile, order: CellOrder) -> Result<Arc<StoreFile>> {
+    let options = OpenOptions { order: Some(order), assigned_seq_id: listed.bulk_load_seq_id };
+    let reader = Reader::open(fs, &listed.path, next_file_id(), options).await?;
+    let seq_id = listed.bulk_load_seq_id.or(reader.info().max_seq_id).unwrap_or(0);
+    Ok(Arc::new(StoreFile::new(reader, seq_id, listed.modified_ms)))
+}
+
+/// Opens the files of a family, without those that another one says it replaces; these go to the archive.
+///
+/// # Errors
+/// As [`Reader::open`]: a file that cannot be opened keeps the whole store from being served.
+pub(super) async fn open_files(
+    fs: &dyn FileSystem,
+    root: &RootDir,
+    info: &RegionInfo,
+    family: &[u8],
+) -> Result<Vec<Arc<StoreFile>>> {
+    let mut files = Vec::new();
+    for listed in root.list_store_files(fs, info, family).await? {
+        files.push(open_file(fs, &listed, info.table.order()).await?);
+    }
+    let replaced: Vec<String> =
+        files.iter().flat_map(|file| file.reader().info().compacted_files.iter().cloned()).collect();
+    let (gone, kept): (Vec<_>, Vec<_>) =
+        files.into_iter().partition(|file| replaced.iter().any(|name| name == file.name()));
+    let names: Vec<&str> = gone.iter().map(|file| file.name()).collect();
+    if let Err(error) = root.archive_store_files(fs, info, family, &names).await {
+        warn!(region = %info.encoded_name(), ?names, %error,
+            "compacted files could not be archived; tried again at the next open");
+    }
+    Ok(kept)
+}
+
+impl Region {
+    /// Makes the names in the directory of a store durable after a file was moved in, and opens that file.
+    pub(super) async fn settle(&self, at: usize, name: &str) -> Result<Arc<StoreFile>> {
+        let fs = &*self.services.fs;
+        let dir = self.services.root.family_dir(&self.info, &self.families[at].name);
+        fs.sync_dir(&dir).await?;
+        let modified_ms = self.services.env.clock.now_ms();
+        let listed = ListedFile { path: dir.join(name), len: 0, modified_ms, bulk_load_seq_id: None };
+        open_file(fs, &listed, self.table.order()).await
+    }
+}

@@ -1,0 +1,242 @@
+//! Opening: files, then what the logs have beyond them, then the sequence ids.
+//!
+//! 1. leftovers of unfinished flushes and compactions are removed; a file under its own name is complete;
+//! 2. files that another one says it replaces are dropped;
+//! 3. edits of logs and of `recovered.edits` that no file holds go into memory, and to files when that gets large;
+//! 4. sequence ids go on behind all that were ever used, and the log is told that the region is open.
+//!
+//! Logs that were replayed stay needed until the region is flushed; that is for whoever adopted them. What came from
+//! `recovered.edits` is flushed before the region serves, because those files are removed.
+
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use arc_swap::ArcSwap;
+use cell::region::RegionInfo;
+use cell::schema::{FamilyDescriptor, TableDescriptor};
+use fs::{FilePath, FileSystem};
+use layout::RootDir;
+use tracing::info;
+use wal::marker::{Compaction, FamilyFiles, MarkedRegion};
+
+use crate::error::Result;
+use crate::memstore::Memstore;
+use crate::mvcc::Mvcc;
+use crate::region::{Publish, Region, RegionServices, RegionState, encode, figures, files};
+use crate::replay::{Entries, Replay};
+use crate::row_locks::RowLocks;
+use crate::scanner::FamilyRules;
+use crate::store::{RegionView, StoreFile, StoreView};
+
+/// What is needed to open a region.
+pub struct Opening {
+    /// The region.
+    pub info: RegionInfo,
+    /// Its table.
+    pub table: Arc<TableDescriptor>,
+    /// Its entries in the logs of an earlier run.
+    pub entries: Box<dyn Entries>,
+}
+
+impl Region {
+    /// Opens a region whose directory exists; directories of families that are missing are made.
+    ///
+    /// # Errors
+    /// [`Corrupt`](crate::Error::Corrupt) or [`Unsupported`](crate::Error::Unsupported) for a file that cannot be served, the file system's and the log's.
+    /// Nothing of the region is served then.
+    pub async fn open(services: RegionServices, opening: Opening) -> Result<Arc<Region>> {
+        let started = services.env.clock.monotonic();
+        let Opening { info, table, mut entries } = opening;
+        let families: Vec<FamilyDescriptor> = table.families.values().cloned().collect();
+        let fs = services.fs.clone();
+        prepare_directories(&*fs, &services.root, &info, &families).await?;
+        let mut stores = Vec::with_capacity(families.len());
+        for family in &families {
+            let files = files::open_files(&*fs, &services.root, &info, &family.name).await?;
+            stores.push(StoreView::new(Arc::new(Memstore::new(table.order())), files));
+        }
+        let seq_id_file = services.root.read_max_seq_id(&*fs, &info).await?;
+        let region = Region::new(services, info, table, families, stores);
+        let replayed = region.replay(&mut *entries).await?.max(region.replay_recovered_edits().await?);
+        let last_used = region.last_used_seq_id(replayed, seq_id_file);
+        region.begin(last_used, replayed).await?;
+        info!(
+            region = %region.name, seq_id = region.open_seq_id(), replayed_to = replayed,
+            took = ?(region.services.env.clock.monotonic() - started), "opened"
+        );
+        Ok(region)
+    }
+
+    /// A region that does not serve yet.
+    fn new(
+        services: RegionServices,
+        info: RegionInfo,
+        table: Arc<TableDescriptor>,
+        families: Vec<FamilyDescriptor>,
+        stores: Vec<StoreView>,
+    ) -> Arc<Region> {
+        let full_name = info.name();
+        let encoded: Arc<str> = info.encoded_name().into();
+        let marked = MarkedRegion {
+            table: info.table.to_string().into(),
+            encoded: encoded.to_string().into(),
+            name: full_name.clone(),
+            start_key: info.start_key.clone(),
+        };
+        Arc::new_cyclic(|this| Region {
+            flush_bytes: services.options.flush_bytes_of(&table),
+            blocking_bytes: services.options.blocking_bytes_of(&table),
+            scopes: encode::scopes_of(&families),
+            rules: families.iter().map(|family| FamilyRules::in_region(family, &services.options)).collect(),
+            compacting: families.iter().map(|_| tokio::sync::Mutex::new(())).collect(),
+            name: full_name.escape_ascii().to_string().into(),
+            services,
+            info,
+            table,
+            families,
+            encoded,
+            marked,
+            open_seq_id: AtomicU64::new(0),
+            has_tags: AtomicBool::new(false),
+            this: this.clone(),
+            mvcc: Mvcc::new(0),
+            rows: RowLocks::new(),
+            publish: Mutex::new(Publish::default()),
+            view: ArcSwap::from_pointee(RegionView { stores }),
+            state: AtomicU8::new(RegionState::Closed as u8),
+            flushing: tokio::sync::Mutex::new(None),
+            retired: Mutex::default(),
+            counters: figures::Counters::default(),
+        })
+    }
+
+    /// Puts entries that no file holds into memory; returns the greatest sequence id met.
+    async fn replay(&self, entries: &mut dyn Entries) -> Result<u64> {
+        let mut replay = Replay {
+            info: &self.info,
+            families: &self.families,
+            in_files: self.view.load().stores.iter().map(StoreView::max_file_seq_id).collect(),
+            highest: 0,
+            has_tags: false,
+            cells: 0,
+        };
+        while let Some(entry) = entries.next().await? {
+            let view = self.view.load_full();
+            for compaction in replay.apply(&entry, &view.stores)? {
+                self.finish_compaction(&compaction).await?;
+            }
+            if replay.has_tags {
+                self.has_tags.store(true, Ordering::Relaxed);
+            }
+            if self.charge(&mut *self.publish_lock()?) > self.flush_bytes {
+                self.flush_replayed(replay.highest).await?;
+            }
+        }
+        Ok(replay.highest)
+    }
+
+    /// Replays the files that a split of logs left in the region's directory, and removes them when all is in files.
+    async fn replay_recovered_edits(&self) -> Result<u64> {
+        let files = recovered_edits(&*self.services.fs, &self.services.root.recovered_edits_dir(&self.info)).await?;
+        let mut highest = 0;
+        for path in &files {
+            let mut log = wal::LogReader::open(&*self.services.fs, path).await?;
+            highest = highest.max(self.replay(&mut log).await?);
+        }
+        if !files.is_empty() {
+            let in_memory = self.view.load().stores.iter().map(|store| store.active.max_seq_id()).max();
+            self.flush_replayed(highest.max(in_memory.unwrap_or(0))).await?;
+            for path in &files {
+                self.services.fs.delete(path).await?;
+            }
+        }
+        Ok(highest)
+    }
+
+    /// Finishes a compaction that a log tells of: its inputs go, if its outputs are there.
+    async fn finish_compaction(&self, compaction: &Compaction) -> Result<()> {
+        let Ok(at) = self.store_of(&compaction.family) else { return Ok(()) };
+        let files = self.view.load().stores[at].files.clone();
+        let is_there = |name: &String| files.iter().any(|file| file.name() == name);
+        if compaction.outputs.is_empty() || !compaction.outputs.iter().all(is_there) {
+            return Ok(());
+        }
+        let inputs: Vec<Arc<StoreFile>> =
+            files.iter().filter(|file| compaction.inputs.iter().any(|name| name == file.name())).cloned().collect();
+        if !inputs.is_empty() {
+            info!(region = %self.name, inputs = inputs.len(), "finishing a compaction that the log tells of");
+            self.publish_compaction(at, &inputs, None)?;
+            self.archive_retired().await;
+        }
+        Ok(())
+    }
+
+    /// The greatest sequence id that was ever used, as far as can be known.
+    fn last_used_seq_id(&self, replayed: u64, seq_id_file: u64) -> u64 {
+        let view = self.view.load();
+        let files = view.stores.iter().flat_map(|store| store.files.iter());
+        // HBase counts the sequence ids of cells one higher; a region without files begins at 1.
+        let in_files = files.map(|file| file.seq_id().max(file.reader().info().max_memstore_ts + 1)).max();
+        in_files.unwrap_or(1).max(replayed).max(seq_id_file)
+    }
+
+    /// Begins to serve behind the sequence id `last_used`.
+    async fn begin(&self, last_used: u64, replayed: u64) -> Result<()> {
+        let open_seq_id = last_used + 1;
+        self.services.root.write_max_seq_id(&*self.services.fs, &self.info, last_used).await?;
+        self.mvcc.begin(open_seq_id);
+        self.open_seq_id.store(open_seq_id, Ordering::Relaxed);
+        if self.view.load().stores.iter().all(|store| store.active.is_empty()) {
+            // All that the old logs have of this region is in files.
+            self.note_flushed(replayed);
+        }
+        let (files, server) = (self.family_files(), self.services.server.as_ref());
+        self.log_marker(|_, now_ms| self.marked.open(open_seq_id, &files, server, now_ms)).await?;
+        self.set_state(RegionState::Serving)
+    }
+
+    /// The families with their files.
+    pub(super) fn family_files(&self) -> Vec<FamilyFiles> {
+        let view = self.view.load();
+        let stores = self.families.iter().zip(&view.stores).map(|(family, store)| FamilyFiles {
+            family: family.name.clone(),
+            files: store.files.iter().map(|file| file.name().to_string()).collect(),
+            bytes: store.files.iter().map(|file| file.len()).sum(),
+        });
+        stores.collect()
+    }
+}
+
+/// Removes what an earlier run was making, and makes the directories of families that have none.
+async fn prepare_directories(
+    fs: &dyn FileSystem,
+    root: &RootDir,
+    info: &RegionInfo,
+    families: &[FamilyDescriptor],
+) -> Result<()> {
+    fs.delete(&root.region_tmp_dir(info)).await?;
+    for family in families {
+        layout::store::check_family(&root.region_dir(info), &family.name)?;
+        let dir = root.family_dir(info, &family.name);
+        if fs.stat(&dir).await?.is_none() {
+            fs.make_dirs(&dir).await?;
+        }
+    }
+    Ok(())
+}
+
+/// Files of edits that a split of logs left in a region's directory, in the order of their sequence ids.
+async fn recovered_edits(fs: &dyn FileSystem, dir: &FilePath) -> Result<Vec<FilePath>> {
+    if fs.stat(dir).await?.is_none() {
+        return Ok(Vec::new());
+    }
+    let mut numbered: Vec<(u64, FilePath)> = Vec::new();
+    for status in fs.list(dir).await?.into_iter().filter(|status| !status.is_dir) {
+        // The name is the greatest sequence id in the file; HBase marks some with a minus.
+        if let Ok(number) = status.name.trim_start_matches('-').parse() {
+            numbered.push((number, dir.join(&status.name)));
+        }
+    }
+    numbered.sort();
+    Ok(numbered.into_iter().map(|(_, path)| path).collect())
+}

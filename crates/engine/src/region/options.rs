@@ -1,0 +1,60 @@
+//! What a region's behaviour depends on, in HBase's keys.
+
+use std::time::Duration;
+
+use cell::schema::TableDescriptor;
+
+/// Settings of regions; the defaults are HBase's.
+#[derive(Clone, Debug)]
+pub struct RegionOptions {
+    /// Bytes of memstores at which a region is flushed (`hbase.hregion.memstore.flush.size`); a table's
+    /// `MEMSTORE_FLUSHSIZE` goes first.
+    pub flush_bytes: u64,
+    /// Times `flush_bytes` at which writes are refused (`hbase.hregion.memstore.block.multiplier`).
+    pub block_multiplier: u64,
+    /// Bytes of a serialized cell at most; 0 for no limit (`hbase.server.keyvalue.maxsize`).
+    pub cell_bytes_max: u64,
+    /// Bytes in the log's queue at which writes are refused.
+    pub log_queue_bytes_max: u64,
+    /// Files of a store at which it is compacted (`hbase.hstore.compaction.min`).
+    pub compaction_files_min: usize,
+    /// Files of a store at which flushes wait for a compaction (`hbase.hstore.blockingStoreFiles`).
+    pub blocking_files: usize,
+    /// How long flushes wait for it at most (`hbase.hstore.blockingWaitTime`).
+    pub blocking_wait: Duration,
+    /// How often a failed flush is tried again before it is reported (`hbase.hstore.flush.retries.number`).
+    pub flush_retries: u32,
+    /// The wait before the first of these retries; doubled for each further one, up to a hundred times.
+    pub flush_retry_wait: Duration,
+    /// How long compactions keep delete markers that they could drop (`hbase.hstore.time.to.purge.deletes`).
+    pub purge_deletes_after: Duration,
+}
+
+impl Default for RegionOptions {
+    fn default() -> RegionOptions {
+        RegionOptions {
+            flush_bytes: 128 << 20,
+            block_multiplier: 4,
+            cell_bytes_max: 10 << 20,
+            log_queue_bytes_max: 256 << 20,
+            compaction_files_min: 3,
+            blocking_files: 16,
+            blocking_wait: Duration::from_secs(90),
+            flush_retries: 10,
+            flush_retry_wait: Duration::from_millis(100),
+            purge_deletes_after: Duration::ZERO,
+        }
+    }
+}
+
+impl RegionOptions {
+    /// The bytes at which a region of `table` is flushed.
+    pub fn flush_bytes_of(&self, table: &TableDescriptor) -> u64 {
+        table.memstore_flush_bytes().unwrap_or(self.flush_bytes)
+    }
+
+    /// The bytes at which writes to a region of `table` are refused.
+    pub fn blocking_bytes_of(&self, table: &TableDescriptor) -> u64 {
+        self.flush_bytes_of(table).saturating_mul(self.block_multiplier)
+    }
+}

@@ -1,0 +1,187 @@
+//! Reading: which views a read sees at which read point, and which rows are this region's.
+//!
+//! A reader takes the view, then the read point, and begins again if the view was replaced between the two. So all its
+//! read point lets it see is in its view: a write is in the memstores of the view before the read point passes it.
+
+use std::sync::Arc;
+
+use cell::Cell;
+use cell::query::{CellSelection, FamilyColumns, Get, Scan};
+use cell::region::RegionInfo;
+use hfile::{Block, Miss, Stop};
+
+use crate::error::{Error, Result};
+use crate::mvcc::ReadGuard;
+use crate::region::Region;
+use crate::scanner::{CellList, FamilyRules, Limits, RegionScanner, Stopped, drive};
+use crate::store::RegionView;
+
+impl Region {
+    /// Begins a scan of this region's part of the rows asked for.
+    ///
+    /// # Errors
+    /// [`Error::NotServing`], [`Error::NoSuchFamily`], [`Error::BadRequest`]; nothing is read yet.
+    pub fn scanner(&self, scan: &Scan) -> Result<RegionScanner> {
+        self.check_serving()?;
+        for columns in &scan.selection.columns {
+            self.store_of(&columns.family)?;
+        }
+        let (view, guard) = self.view_at(scan.read_point);
+        let stores = self.rules.iter().zip(&view.stores);
+        let now_ms = self.services.env.clock.now_ms() as i64;
+        let scan = cut_to_region(scan, &self.info);
+        RegionScanner::new(stores, self.table.order(), &scan, guard, now_ms, self.services.loader.clone())
+    }
+
+    /// Reads one row into a list; a server writes results elsewhere, by [`Region::scanner`].
+    ///
+    /// # Errors
+    /// As [`Region::scanner`], [`Error::WrongRegion`], and what reading files can fail with.
+    pub async fn get(&self, get: &Get) -> Result<CellList> {
+        if get.row.is_empty() {
+            return Err(Error::bad_request("Row length is 0"));
+        }
+        self.check_contains(&get.row)?;
+        let mut scanner = self.scanner(&Scan::of(get))?;
+        let mut list = CellList::default();
+        drive(&mut scanner, &mut Limits::default(), &mut list).await?;
+        self.count_reads(1);
+        Ok(list)
+    }
+
+    /// Reads all that a scan gives into a list; for tests and tools that know it to be small.
+    ///
+    /// # Errors
+    /// As [`Region::scanner`], and what reading files can fail with.
+    pub async fn scan_all(&self, scan: &Scan) -> Result<CellList> {
+        let mut scanner = self.scanner(scan)?;
+        let mut list = CellList::default();
+        while drive(&mut scanner, &mut Limits::default(), &mut list).await?.stopped != Stopped::Exhausted {}
+        self.count_reads(list.results.len() as u64);
+        Ok(list)
+    }
+
+    /// A view, and a read point (the newest one, or `wanted` if that is older) all of which is in the view.
+    fn view_at(&self, wanted: Option<u64>) -> (Arc<RegionView>, ReadGuard) {
+        loop {
+            let view = self.view.load_full();
+            // Never beyond what is committed, whatever is asked for: nothing may be seen that could be lost.
+            let wanted = wanted.map(|wanted| wanted.min(self.mvcc.read_point()));
+            let guard = self.mvcc.register_reader(wanted);
+            if Arc::ptr_eq(&view, &self.view.load()) {
+                return (view, guard);
+            }
+        }
+    }
+
+    /// The timestamp of the `nth` newest version, counted from 1, of the column of `cell`, of all that was published.
+    ///
+    /// # Errors
+    /// [`Stop::Miss`] if blocks that are not in `warm` nor in the cache are needed.
+    pub(super) fn newest_timestamp(
+        &self,
+        store: usize,
+        cell: &Cell<'_>,
+        nth: u32,
+        warm: &[Arc<Block>],
+    ) -> std::result::Result<Option<i64>, Stop> {
+        let scan = newest_versions(cell, nth);
+        let view = self.view.load();
+        let stores = [(&self.rules[store], &view.stores[store])];
+        let now_ms = self.services.env.clock.now_ms() as i64;
+        let guard = self.mvcc.register_reader(Some(u64::MAX));
+        let loader = self.services.loader.clone();
+        let mut scanner = RegionScanner::new(stores, self.table.order(), &scan, guard, now_ms, loader)
+            .expect("a scan of a column that is not raw is never refused");
+        warm.iter().for_each(|block| scanner.supply(block.clone()));
+        let mut found = CellList::default();
+        while scanner.next(&mut Limits::default(), &mut found)?.stopped != Stopped::Exhausted {}
+        Ok(found.cells.get(nth as usize - 1).map(|(cell, _)| cell.view(0).timestamp()))
+    }
+
+    /// Loads the blocks of a miss and keeps them at hand.
+    pub(super) async fn load(&self, miss: Miss, warm: &mut Vec<Arc<Block>>) -> Result<()> {
+        for block in &miss.blocks {
+            warm.push(self.services.loader.load(block).await?);
+        }
+        Ok(())
+    }
+}
+
+/// A scan of the `nth` newest versions of a cell's column.
+fn newest_versions(cell: &Cell<'_>, nth: u32) -> Scan {
+    let columns = FamilyColumns {
+        family: cell.family().to_vec().into(),
+        qualifiers: Some(vec![cell.qualifier().to_vec().into()]),
+    };
+    let selection = CellSelection { columns: vec![columns], max_versions: nth, ..CellSelection::default() };
+    Scan::of(&Get { row: cell.row().to_vec().into(), selection, existence_only: false })
+}
+
+/// The part of a scan that lies in a region.
+fn cut_to_region(scan: &Scan, info: &RegionInfo) -> Scan {
+    let mut scan = scan.clone();
+    let order = info.table.order();
+    let is_before = |left: &[u8], right: &[u8]| order.compare_rows(left, right).is_lt();
+    let (low, high) = (&info.start_key, &info.end_key);
+    // The region's own bounds: its first row belongs to it, its end row does not.
+    if scan.reversed {
+        if !high.is_empty() && (scan.start_row.is_empty() || !is_before(&scan.start_row, high)) {
+            (scan.start_row, scan.include_start_row) = (high.clone(), false);
+        }
+        if !low.is_empty() && (scan.stop_row.is_empty() || is_before(&scan.stop_row, low)) {
+            (scan.stop_row, scan.include_stop_row) = (low.clone(), true);
+        }
+    } else {
+        if is_before(&scan.start_row, low) {
+            (scan.start_row, scan.include_start_row) = (low.clone(), true);
+        }
+        if !high.is_empty() && (scan.stop_row.is_empty() || !is_before(&scan.stop_row, high)) {
+            (scan.stop_row, scan.include_stop_row) = (high.clone(), false);
+        }
+    }
+    scan
+}
+
+impl FamilyRules {
+    /// The rules by which a region of these settings keeps the cells of `family`.
+    pub(super) fn in_region(family: &cell::schema::FamilyDescriptor, options: &super::RegionOptions) -> FamilyRules {
+        let purge_deletes_after_ms = options.purge_deletes_after.as_millis() as i64;
+        FamilyRules { purge_deletes_after_ms, ..FamilyRules::of(family) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use cell::schema::TableName;
+
+    use super::*;
+
+    fn cut(start: &'static str, stop: &'static str, reversed: bool) -> (Bytes, bool, Bytes, bool) {
+        let info = RegionInfo::new(TableName::parse("t").unwrap(), "c".into(), "g".into(), 1);
+        let scan = Scan {
+            start_row: start.into(),
+            stop_row: stop.into(),
+            include_stop_row: true,
+            reversed,
+            ..Scan::default()
+        };
+        let scan = cut_to_region(&scan, &info);
+        (scan.start_row, scan.include_start_row, scan.stop_row, scan.include_stop_row)
+    }
+
+    #[test]
+    fn scans_are_cut_to_the_region() {
+        let bounds = |start: &'static str, with_start, stop: &'static str, with_stop| {
+            (Bytes::from(start), with_start, Bytes::from(stop), with_stop)
+        };
+        assert_eq!(cut("", "", false), bounds("c", true, "g", false));
+        assert_eq!(cut("d", "e", false), bounds("d", true, "e", true));
+        assert_eq!(cut("a", "g", false), bounds("c", true, "g", false));
+        assert_eq!(cut("", "", true), bounds("g", false, "c", true));
+        assert_eq!(cut("e", "d", true), bounds("e", true, "d", true));
+        assert_eq!(cut("g", "a", true), bounds("g", false, "c", true));
+        assert_eq!(cut("z", "c", true), bounds("g", false, "c", true));
+    }
+}

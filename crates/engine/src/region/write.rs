@@ -1,0 +1,172 @@
+//! Writing: check, encode, lock the rows, publish, wait for the log.
+//!
+//! One batch is one edit of the log, one sequence id and one moment of visibility. Between the row locks and the answer
+//! nothing waits for a disk: what a write must read first is loaded before its rows are locked, and looked up again
+//! under the lock.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use cell::mutation::Mutation;
+use hfile::{Block, Miss, Stop};
+
+use crate::budget::FlushReason;
+use crate::error::{Error, Result};
+use crate::region::encode::{Batch, Cells, Stamp};
+use crate::region::{Publish, Region};
+
+/// What trying to publish came to.
+enum Attempt {
+    /// In the log's queue and the memstores under this sequence id.
+    Published(u64),
+    /// Blocks are to be loaded first; nothing has happened.
+    Cold(Miss),
+}
+
+impl Region {
+    /// Applies mutations; each is whole or not at all, and answered when it is durable.
+    ///
+    /// Those that pass their checks become visible at one moment, in one edit of the log.
+    ///
+    /// # Errors
+    /// For each mutation on its own: [`Error::WrongRegion`], [`Error::NoSuchFamily`], [`Error::BadRequest`]; for all:
+    /// [`Error::NotServing`], [`Error::ReadOnly`], [`Error::TooBusy`], [`Error::Log`] (the outcome is not known).
+    pub async fn batch(&self, mutations: Vec<Mutation>) -> Vec<Result<()>> {
+        self.counters.count_writes(mutations.len());
+        if let Err(error) = self.admit() {
+            return vec![Err(error); mutations.len()];
+        }
+        let mut batch = Batch::default();
+        let mut results: Vec<Result<()>> =
+            mutations.iter().map(|mutation| batch.add(self, mutation)).collect();
+        if let Err(error) = self.commit(batch).await {
+            results.iter_mut().filter(|result| result.is_ok()).for_each(|result| *result = Err(error.clone()));
+        }
+        results
+    }
+
+    /// Applies mutations, all or none.
+    ///
+    /// # Errors
+    /// As [`Region::batch`]; the first that fails its checks keeps all from being applied.
+    pub async fn batch_atomic(&self, mutations: Vec<Mutation>) -> Result<()> {
+        self.counters.count_writes(mutations.len());
+        self.admit()?;
+        let mut batch = Batch::default();
+        mutations.iter().try_for_each(|mutation| batch.add(self, mutation))?;
+        self.commit(batch).await
+    }
+
+    /// Whether there is room for a write.
+    fn admit(&self) -> Result<()> {
+        self.check_serving()?;
+        if self.table.read_only() {
+            return Err(Error::ReadOnly { region: self.name.clone() });
+        }
+        // Meta is never refused: without it no other region could be helped.
+        if self.info.table.is_meta() {
+            return Ok(());
+        }
+        let memstore_bytes = self.memstore_bytes();
+        if memstore_bytes > self.blocking_bytes {
+            self.want_flush(FlushReason::Size);
+            return Err(self.too_busy("memstore", memstore_bytes, self.blocking_bytes));
+        }
+        let budget = &self.services.budget;
+        if budget.is_exhausted() {
+            self.want_flush(FlushReason::Pressure);
+            return Err(self.too_busy("memstore of all regions", budget.used_bytes(), budget.limit_bytes()));
+        }
+        let queued = self.services.log.queued_bytes();
+        if queued > self.options().log_queue_bytes_max {
+            return Err(self.too_busy("queue of the log", queued, self.options().log_queue_bytes_max));
+        }
+        Ok(())
+    }
+
+    fn too_busy(&self, what: &str, bytes: u64, limit: u64) -> Error {
+        let what = format!("{what} takes {bytes} bytes, limit {limit}");
+        Error::TooBusy { region: self.name.clone(), what }
+    }
+
+    /// Publishes a batch and waits until it is durable and visible.
+    async fn commit(&self, mut batch: Batch) -> Result<()> {
+        if batch.is_empty() {
+            return Ok(());
+        }
+        if batch.logged.bytes_len() > wal::CELLS_LEN_MAX {
+            return Err(Error::bad_request(format!(
+                "a batch of {} bytes is larger than an edit of the log can be",
+                batch.logged.bytes_len()
+            )));
+        }
+        let mut warm = Vec::new();
+        let seq_id = loop {
+            match self.try_publish(&mut batch, &warm)? {
+                Attempt::Published(seq_id) => break seq_id,
+                Attempt::Cold(miss) => self.load(miss, &mut warm).await?,
+            }
+        };
+        self.mvcc.wait_visible(seq_id).await
+    }
+
+    /// Locks the rows, reads what the batch depends on, and publishes it.
+    fn try_publish(&self, batch: &mut Batch, warm: &[Arc<Block>]) -> Result<Attempt> {
+        let _locked = self.rows.lock(batch.rows.iter().map(|row| &row[..]));
+        let settled = batch.both().into_iter().try_for_each(|cells| self.settle_newest(cells, warm));
+        match settled {
+            Ok(()) => self.publish(std::mem::take(batch)).map(Attempt::Published),
+            Err(Stop::Miss(miss)) => Ok(Attempt::Cold(miss)),
+            Err(Stop::Failed(error)) => Err(error.into()),
+        }
+    }
+
+    /// Gives markers of "the newest version" that version's timestamp.
+    ///
+    /// Reads up to the last published write, durable or not: the rows are locked, and the log keeps the order.
+    fn settle_newest(&self, cells: &mut Cells, warm: &[Arc<Block>]) -> std::result::Result<(), Stop> {
+        if !cells.wants_newest() {
+            return Ok(());
+        }
+        for index in 0..cells.len() {
+            let (cell, store, stamp) = cells.cell(index);
+            if let Stamp::Newest(nth) = stamp {
+                let timestamp = self.newest_timestamp(store, &cell, nth, warm)?;
+                cells.settle(index, timestamp);
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives the batch its sequence id, and puts it into the memstores and the log's queue. The rows are locked.
+    fn publish(&self, mut batch: Batch) -> Result<u64> {
+        let mut publish = self.publish_lock()?;
+        self.check_serving()?;
+        let now = publish.timestamp(self.services.env.clock.now_ms());
+        batch.stamp_now(now);
+        let seq_id = self.mvcc.next_seq_id();
+        let view = self.view.load();
+        if batch.logged.has_tags() || batch.unlogged.has_tags() {
+            self.has_tags.store(true, Ordering::Relaxed);
+        }
+        // The memstores first: as soon as the log has the edit, the read point may pass it.
+        batch.logged.insert_into(&view, seq_id);
+        batch.unlogged.insert_into(&view, seq_id);
+        let (logged, count) = (!batch.logged.is_empty(), batch.logged.len() as u32);
+        self.append_edit(seq_id, now as u64, batch.logged.into_bytes(), count, batch.nonce, logged);
+        let memstore_bytes = self.charge(&mut publish);
+        drop(publish);
+        if memstore_bytes > self.flush_bytes {
+            self.want_flush(FlushReason::Size);
+        }
+        Ok(seq_id)
+    }
+}
+
+impl Publish {
+    /// The server's clock for a cell: never before what it was for an earlier one.
+    fn timestamp(&mut self, now_ms: u64) -> i64 {
+        self.last_timestamp = self.last_timestamp.max(now_ms as i64);
+        self.last_timestamp
+    }
+}

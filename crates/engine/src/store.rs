@@ -1,0 +1,152 @@
+//! A store: the part of a region that holds one family, as memstores over files.
+//!
+//! Readers never lock: they take a [`StoreView`], which is replaced whole when a flush or a compaction publishes its
+//! result, and keep it as long as they read. Invariants:
+//!
+//! * Files are ordered from the oldest to the newest: by sequence id, then larger first, then by name. All cells of the
+//!   snapshot are newer than those of the files, all of the active memstore newer than those of the snapshot.
+//! * Every view of a region that was ever current holds all cells that a reader at its time may see: what a flush or a
+//!   compaction drops is dropped for the read points of all readers registered when it began, and none comes later at
+//!   an older one.
+//! * A file in a view is complete, durable under its name, and never changes.
+//!
+//! Not here: who makes files (`region::flush`, `region::compact`), how they are read (`scanner`).
+
+use std::sync::Arc;
+
+use fs::FilePath;
+use hfile::Reader;
+
+use crate::memstore::Memstore;
+
+/// An immutable file of a store.
+pub struct StoreFile {
+    reader: Arc<Reader>,
+    seq_id: u64,
+    modified_ms: u64,
+}
+
+impl StoreFile {
+    /// Takes an opened file; `seq_id` is the newest edit it holds, `modified_ms` when it was written.
+    pub fn new(reader: Arc<Reader>, seq_id: u64, modified_ms: u64) -> StoreFile {
+        StoreFile { reader, seq_id, modified_ms }
+    }
+
+    /// The open file.
+    pub fn reader(&self) -> &Arc<Reader> {
+        &self.reader
+    }
+
+    /// The newest edit it holds (`MAX_SEQ_ID_KEY`): orders the files of a store.
+    pub fn seq_id(&self) -> u64 {
+        self.seq_id
+    }
+
+    /// When it was written, milliseconds since the epoch.
+    pub fn modified_ms(&self) -> u64 {
+        self.modified_ms
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &FilePath {
+        self.reader.path()
+    }
+
+    /// Its name within the store's directory.
+    pub fn name(&self) -> &str {
+        self.path().name()
+    }
+
+    /// Bytes on disk.
+    pub fn len(&self) -> u64 {
+        self.reader.len()
+    }
+
+    /// Whether it has no bytes; never so for a complete file.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// What a store holds at one moment. Cheap to make from another: all its parts are shared.
+#[derive(Clone)]
+pub struct StoreView {
+    /// Takes the writes.
+    pub active: Arc<Memstore>,
+    /// Being flushed.
+    pub snapshot: Option<Arc<Memstore>>,
+    /// From the oldest to the newest.
+    pub files: Arc<[Arc<StoreFile>]>,
+}
+
+impl StoreView {
+    /// A view without a snapshot; `files` in any order.
+    pub fn new(active: Arc<Memstore>, files: Vec<Arc<StoreFile>>) -> StoreView {
+        StoreView { active, snapshot: None, files: in_order(files) }
+    }
+
+    /// The view when `active` takes the writes and what took them before is the snapshot.
+    pub(crate) fn frozen(&self, active: Arc<Memstore>) -> StoreView {
+        assert!(self.snapshot.is_none(), "one flush of a store at a time");
+        StoreView { active, snapshot: Some(self.active.clone()), files: self.files.clone() }
+    }
+
+    /// The view when the snapshot is in `file`, or was empty after all.
+    pub(crate) fn flushed(&self, file: Option<Arc<StoreFile>>) -> StoreView {
+        let files = self.files.iter().cloned().chain(file).collect();
+        StoreView { active: self.active.clone(), snapshot: None, files: in_order(files) }
+    }
+
+    /// The view when `output` takes the place of `inputs`.
+    pub(crate) fn compacted(&self, inputs: &[Arc<StoreFile>], output: Option<Arc<StoreFile>>) -> StoreView {
+        let is_input = |file: &Arc<StoreFile>| inputs.iter().any(|input| Arc::ptr_eq(input, file));
+        let files: Vec<_> = self.files.iter().filter(|file| !is_input(file)).cloned().chain(output).collect();
+        StoreView { files: in_order(files), ..self.clone() }
+    }
+
+    /// Bytes of the memstores as the memory budget counts them.
+    pub fn memstore_bytes(&self) -> u64 {
+        let snapshot = self.snapshot.as_ref().map_or(0, |snapshot| snapshot.heap_bytes());
+        self.active.heap_bytes() + snapshot
+    }
+
+    /// Serialized bytes of the cells in the memstores.
+    pub fn data_bytes(&self) -> u64 {
+        self.active.data_bytes() + self.snapshot.as_ref().map_or(0, |snapshot| snapshot.data_bytes())
+    }
+
+    /// The newest edit in a file; 0 if there are none. All edits up to it are in files.
+    pub fn max_file_seq_id(&self) -> u64 {
+        self.files.last().map_or(0, |file| file.seq_id())
+    }
+}
+
+/// Sorts the files of a store from the oldest to the newest as HBase does (`StoreFileComparators.SEQ_ID`).
+fn in_order(mut files: Vec<Arc<StoreFile>>) -> Arc<[Arc<StoreFile>]> {
+    files.sort_by(|left, right| {
+        left.seq_id()
+            .cmp(&right.seq_id())
+            .then_with(|| right.len().cmp(&left.len()))
+            .then_with(|| left.name().cmp(right.name()))
+    });
+    files.into()
+}
+
+/// The views of all stores of a region at one moment, by family in order of names.
+#[derive(Clone)]
+pub(crate) struct RegionView {
+    pub(crate) stores: Vec<StoreView>,
+}
+
+impl RegionView {
+    /// This view with another one for the store `at`.
+    pub(crate) fn with_store(&self, at: usize, store: StoreView) -> RegionView {
+        let mut stores = self.stores.clone();
+        stores[at] = store;
+        RegionView { stores }
+    }
+
+    pub(crate) fn memstore_bytes(&self) -> u64 {
+        self.stores.iter().map(StoreView::memstore_bytes).sum()
+    }
+}

@@ -1,0 +1,226 @@
+//! What a client asks for, checked as HBase checks it; and results as a client reads them.
+//!
+//! Source: HBase `ProtobufUtil`, `RSRpcServices`.
+
+use bytes::Bytes;
+use cell::cell::{FAMILY_LEN_MAX, ROW_LEN_MAX, TAGS_LEN_MAX};
+use cell::codec::CellBlockReader;
+use cell::query::{CellSelection, FamilyColumns, Get, Scan, TimeRange};
+use cell::{CellType, KeyValue, LATEST_TIMESTAMP};
+
+use crate::convert::Refused;
+pub use crate::convert::from_proto_mutation::{mutation, skip_action, skip_mutation};
+use crate::filter;
+
+/// The attribute of a scan that asks for delete markers too.
+const RAW_ATTRIBUTE: &str = "_raw_";
+
+/// A read of one row.
+///
+/// # Errors
+/// [`Refused`] for an impossible row, times or versions, for filters, and for `closest_row_before`.
+pub fn get(get: &proto::Get) -> Result<Get, Refused> {
+    if get.closest_row_before() {
+        return Err(Refused::Obsolete(
+            "get closest_row_before is not supported: it was removed in HBase 2, use a reversed scan",
+        ));
+    }
+    check_row(&get.row)?;
+    if get.max_versions() == 0 {
+        return Err(Refused::malformed("versions must be positive"));
+    }
+    filter::refuse(get.filter.as_ref())?;
+    let selection = CellSelection {
+        columns: columns(&get.column)?,
+        time_range: time_range(get.time_range.as_ref())?,
+        family_time_ranges: family_time_ranges(&get.cf_time_range)?,
+        max_versions: get.max_versions(),
+        store_limit: get.store_limit,
+        store_offset: get.store_offset(),
+        cache_blocks: get.cache_blocks(),
+    };
+    Ok(Get { row: get.row.clone(), selection, existence_only: get.existence_only() })
+}
+
+/// A read of rows in order. The limits of single calls (rows, bytes, time) are the request's and not part of it.
+///
+/// # Errors
+/// [`Refused`] for impossible rows or times, for filters, and for columns in a raw scan.
+pub fn scan(scan: &proto::Scan) -> Result<Scan, Refused> {
+    for row in [scan.start_row(), scan.stop_row()] {
+        check_row_len(row)?;
+    }
+    filter::refuse(scan.filter.as_ref())?;
+    let selection = CellSelection {
+        columns: columns(&scan.column)?,
+        time_range: time_range(scan.time_range.as_ref())?,
+        family_time_ranges: family_time_ranges(&scan.cf_time_range)?,
+        max_versions: scan.max_versions(),
+        store_limit: scan.store_limit,
+        store_offset: scan.store_offset(),
+        cache_blocks: scan.cache_blocks(),
+    };
+    let raw =
+        attribute(&scan.attribute, RAW_ATTRIBUTE).is_some_and(|value| value.len() == 1 && value[0] != 0);
+    if raw && selection.columns.iter().any(|column| column.qualifiers.is_some()) {
+        return Err(Refused::malformed("Cannot specify any column for a raw scan"));
+    }
+    let start_row = scan.start_row.clone().unwrap_or_default();
+    let stop_row = scan.stop_row.clone().unwrap_or_default();
+    // Clients from before the flag mean one row when start and stop are the same.
+    let is_old_get = !start_row.is_empty() && start_row == stop_row;
+    Ok(Scan {
+        include_start_row: scan.include_start_row(),
+        include_stop_row: scan.include_stop_row.unwrap_or(is_old_get),
+        start_row,
+        stop_row,
+        reversed: scan.reversed(),
+        selection,
+        // Java's int: what is not positive means no limit.
+        batch: u32::try_from(scan.batch_size().cast_signed()).unwrap_or(0),
+        raw,
+        read_point: scan.mvcc_read_point.filter(|read_point| *read_point > 0),
+    })
+}
+
+/// Refuses a condition, which turns a mutation into a check and a mutation.
+///
+/// # Errors
+/// [`Refused::Unsupported`] if there is one.
+pub fn refuse_condition(condition: Option<&proto::Condition>) -> Result<(), Refused> {
+    match condition {
+        None => Ok(()),
+        Some(_) => Err(Refused::Unsupported("a mutation with a condition (checkAndMutate)".into())),
+    }
+}
+
+/// The cells of a result: those inside the message, then as many of the block as the message says.
+///
+/// # Errors
+/// [`Refused::Malformed`] if cells are missing or are none.
+pub fn result(result: &proto::Result, block: &mut CellBlockReader) -> Result<Vec<KeyValue>, Refused> {
+    let mut cells = result.cell.iter().map(inline_cell).collect::<Result<Vec<_>, _>>()?;
+    take_cells(result.associated_cell_count(), block, &mut cells)?;
+    Ok(cells)
+}
+
+/// Appends the next `count` cells of a block.
+pub(super) fn take_cells(
+    count: i32,
+    block: &mut CellBlockReader,
+    cells: &mut Vec<KeyValue>,
+) -> Result<(), Refused> {
+    for _ in 0..count {
+        match block.next() {
+            Some(Ok(cell)) => cells.push(cell),
+            Some(Err(error)) => return Err(Refused::malformed(error.to_string())),
+            None => {
+                return Err(Refused::malformed(format!(
+                    "Cell count of {count} but no more cells in the cell block"
+                )));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn inline_cell(cell: &proto::Cell) -> Result<KeyValue, Refused> {
+    let code = u8::try_from(cell.cell_type.unwrap_or(CellType::Put as i32)).ok();
+    let kind = code.and_then(CellType::stored).ok_or_else(|| Refused::malformed("unknown cell type"))?;
+    let (row, family, tags) = (cell.row(), cell.family(), cell.tags());
+    check_row_len(row)?;
+    check_family_len(family)?;
+    check_tags(tags)?;
+    let timestamp = cell.timestamp.map_or(LATEST_TIMESTAMP, u64::cast_signed);
+    Ok(KeyValue::with_tags(row, family, cell.qualifier(), timestamp, kind, cell.value(), tags))
+}
+
+/// Sorts the columns by family and puts those of one family together.
+fn columns(columns: &[proto::Column]) -> Result<Vec<FamilyColumns>, Refused> {
+    let mut entries: Vec<FamilyColumns> = Vec::with_capacity(columns.len());
+    for column in columns {
+        check_family_len(&column.family)?;
+        let mut qualifiers = column.qualifier.clone();
+        qualifiers.sort_unstable();
+        qualifiers.dedup();
+        let qualifiers = (!qualifiers.is_empty()).then_some(qualifiers);
+        entries.push(FamilyColumns { family: column.family.clone(), qualifiers });
+    }
+    entries.sort_by(|left, right| left.family.cmp(&right.family));
+    entries.dedup_by(|next, kept| {
+        let same = next.family == kept.family;
+        if same {
+            kept.qualifiers = kept.qualifiers.take().zip(next.qualifiers.take()).map(union);
+        }
+        same
+    });
+    Ok(entries)
+}
+
+fn union((mut left, right): (Vec<Bytes>, Vec<Bytes>)) -> Vec<Bytes> {
+    left.extend(right);
+    left.sort_unstable();
+    left.dedup();
+    left
+}
+
+fn time_range(range: Option<&proto::TimeRange>) -> Result<TimeRange, Refused> {
+    let Some(range) = range else { return Ok(TimeRange::ALL) };
+    let from = range.from.map_or(TimeRange::ALL.from, u64::cast_signed);
+    let to = range.to.map_or(TimeRange::ALL.to, u64::cast_signed);
+    if from < 0 || to < 0 {
+        return Err(Refused::malformed(format!(
+            "Timestamp cannot be negative. minStamp:{from}, maxStamp:{to}"
+        )));
+    }
+    if to < from {
+        return Err(Refused::malformed("maxStamp is smaller than minStamp"));
+    }
+    Ok(TimeRange { from, to })
+}
+
+fn family_time_ranges(ranges: &[proto::ColumnFamilyTimeRange]) -> Result<Vec<(Bytes, TimeRange)>, Refused> {
+    ranges
+        .iter()
+        .map(|entry| Ok((entry.column_family.clone(), time_range(Some(&entry.time_range))?)))
+        .collect()
+}
+
+pub(super) fn attribute<'a>(attributes: &'a [proto::NameBytesPair], name: &str) -> Option<&'a [u8]> {
+    attributes.iter().find(|attribute| attribute.name == name).map(proto::NameBytesPair::value)
+}
+
+pub(super) fn check_row(row: &[u8]) -> Result<(), Refused> {
+    if row.is_empty() { Err(Refused::malformed("Row length is 0")) } else { check_row_len(row) }
+}
+
+fn check_row_len(row: &[u8]) -> Result<(), Refused> {
+    match row.len() {
+        0..=ROW_LEN_MAX => Ok(()),
+        len => Err(Refused::malformed(format!("Row length {len} is > {ROW_LEN_MAX}"))),
+    }
+}
+
+pub(super) fn check_family_len(family: &[u8]) -> Result<(), Refused> {
+    match family.len() {
+        0..=FAMILY_LEN_MAX => Ok(()),
+        len => Err(Refused::malformed(format!("Family length {len} is > {FAMILY_LEN_MAX}"))),
+    }
+}
+
+/// Checks that a tags section can be taken apart: `length 2 | type 1 | value` again and again, the length being that
+/// of type and value.
+pub(super) fn check_tags(tags: &[u8]) -> Result<(), Refused> {
+    let mut rest = tags;
+    while let Some((length, behind)) = rest.split_first_chunk::<2>() {
+        let len = usize::from(u16::from_be_bytes(*length));
+        rest = match behind.split_at_checked(len) {
+            Some((tag, behind)) if !tag.is_empty() => behind,
+            _ => return Err(Refused::malformed("malformed tags")),
+        };
+    }
+    if !rest.is_empty() || tags.len() > TAGS_LEN_MAX {
+        return Err(Refused::malformed("malformed tags"));
+    }
+    Ok(())
+}

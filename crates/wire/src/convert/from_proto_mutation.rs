@@ -1,0 +1,165 @@
+//! Mutations as clients send them.
+//!
+//! Cells come inside the message or in the request's cell block, in order over all mutations of the request: whoever
+//! does not carry out a mutation must pass over its cells ([`skip_mutation`]), or the next one gets them.
+
+use bytes::Bytes;
+use cell::codec::CellBlockReader;
+use cell::mutation::{Durability, Mutation, MutationKind};
+use cell::{CellType, KeyValue, LATEST_TIMESTAMP};
+use proto::mutation_proto::column_value::QualifierValue;
+use proto::mutation_proto::{ColumnValue, DeleteType, Durability as ProtoDurability, MutationType};
+
+use crate::convert::Refused;
+use crate::convert::from_proto::{attribute, check_family_len, check_row, check_tags, take_cells};
+
+/// The attribute that gives every cell of a mutation a time to live.
+const TTL_ATTRIBUTE: &str = "_ttl";
+
+/// A put or a delete. Its cells are taken from `block` even if it is refused, unless the block itself is damaged.
+///
+/// # Errors
+/// [`Refused`] for increments, appends and cells' times to live, for impossible rows, families and tags, for cells of
+/// another row or of another kind than the mutation, and for missing cells.
+pub fn mutation(
+    mutation: &proto::MutationProto,
+    block: &mut CellBlockReader,
+    nonce_group: u64,
+) -> Result<Mutation, Refused> {
+    let mut cells = Vec::new();
+    take_cells(mutation.associated_cell_count(), block, &mut cells)?;
+    let kind = kind(mutation)?;
+    if attribute(&mutation.attribute, TTL_ATTRIBUTE).is_some() {
+        return Err(Refused::Unsupported("a time to live of single cells (attribute _ttl)".into()));
+    }
+    let row = row(mutation, &cells)?;
+    for cell in &cells {
+        check_cell(cell, &row, kind)?;
+    }
+    for column in &mutation.column_value {
+        add_column(mutation, kind, &row, column, &mut cells)?;
+    }
+    if kind == MutationKind::Put && cells.is_empty() {
+        return Err(Refused::malformed("No columns to insert"));
+    }
+    Ok(Mutation {
+        row,
+        kind,
+        cells,
+        timestamp: mutation.timestamp.map_or(LATEST_TIMESTAMP, u64::cast_signed),
+        durability: durability(mutation.durability()),
+        nonce: (nonce_group, mutation.nonce()),
+    })
+}
+
+/// Passes over the cells of a mutation that is not carried out.
+pub fn skip_mutation(mutation: &proto::MutationProto, block: &mut CellBlockReader) {
+    for _ in 0..mutation.associated_cell_count() {
+        if !block.skip_cell() {
+            return;
+        }
+    }
+}
+
+/// Passes over the cells of an action that is not carried out.
+pub fn skip_action(action: &proto::Action, block: &mut CellBlockReader) {
+    if let Some(mutation) = &action.mutation {
+        skip_mutation(mutation, block);
+    }
+}
+
+fn kind(mutation: &proto::MutationProto) -> Result<MutationKind, Refused> {
+    match mutation.mutate_type.map(MutationType::try_from) {
+        Some(Ok(MutationType::Put)) => Ok(MutationKind::Put),
+        Some(Ok(MutationType::Delete)) => Ok(MutationKind::Delete),
+        Some(Ok(other)) => Err(Refused::Unsupported(other.as_str_name().into())),
+        Some(Err(_)) | None => Err(Refused::malformed("Missing required field: mutate_type")),
+    }
+}
+
+/// The mutation's row; without one that of its first cell.
+fn row(mutation: &proto::MutationProto, cells: &[KeyValue]) -> Result<Bytes, Refused> {
+    let row = match (&mutation.row, cells.first()) {
+        (Some(row), _) => row.clone(),
+        (None, Some(cell)) => cell.bytes().slice_ref(cell.view(0).row()),
+        (None, None) => Bytes::new(),
+    };
+    check_row(&row)?;
+    Ok(row)
+}
+
+fn check_cell(cell: &KeyValue, row: &[u8], kind: MutationKind) -> Result<(), Refused> {
+    let view = cell.view(0);
+    if view.row() != row {
+        let (found, row) = (view.row().escape_ascii(), row.escape_ascii());
+        return Err(Refused::WrongRow(format!("The row in {found} doesn't match the original one {row}")));
+    }
+    let fits = match kind {
+        MutationKind::Put => view.kind() == CellType::Put,
+        MutationKind::Delete => view.kind().is_delete(),
+    };
+    if fits {
+        Ok(())
+    } else {
+        Err(Refused::malformed(format!("a {kind:?} with a cell of type {:?}", view.kind())))
+    }
+}
+
+fn add_column(
+    mutation: &proto::MutationProto,
+    kind: MutationKind,
+    row: &[u8],
+    column: &ColumnValue,
+    cells: &mut Vec<KeyValue>,
+) -> Result<(), Refused> {
+    check_family_len(&column.family)?;
+    for value in &column.qualifier_value {
+        check_tags(value.tags())?;
+        let (timestamp, cell_type, content) = match kind {
+            MutationKind::Put => put_parts(mutation, value)?,
+            MutationKind::Delete => delete_parts(value),
+        };
+        cells.push(KeyValue::with_tags(
+            row,
+            &column.family,
+            value.qualifier(),
+            timestamp,
+            cell_type,
+            content,
+            value.tags(),
+        ));
+    }
+    Ok(())
+}
+
+fn put_parts<'a>(
+    mutation: &proto::MutationProto,
+    value: &'a QualifierValue,
+) -> Result<(i64, CellType, &'a [u8]), Refused> {
+    let Some(content) = &value.value else {
+        return Err(Refused::malformed("Missing required field: qualifier value"));
+    };
+    let timestamp = value.timestamp.or(mutation.timestamp).map_or(LATEST_TIMESTAMP, u64::cast_signed);
+    Ok((timestamp, CellType::Put, content))
+}
+
+/// A marker has its own timestamp or the newest one, never that of the mutation.
+fn delete_parts(value: &QualifierValue) -> (i64, CellType, &[u8]) {
+    let cell_type = match value.delete_type() {
+        DeleteType::DeleteOneVersion => CellType::Delete,
+        DeleteType::DeleteMultipleVersions => CellType::DeleteColumn,
+        DeleteType::DeleteFamily => CellType::DeleteFamily,
+        DeleteType::DeleteFamilyVersion => CellType::DeleteFamilyVersion,
+    };
+    (value.timestamp.map_or(LATEST_TIMESTAMP, u64::cast_signed), cell_type, &[])
+}
+
+fn durability(durability: ProtoDurability) -> Durability {
+    match durability {
+        ProtoDurability::UseDefault => Durability::UseDefault,
+        ProtoDurability::SkipWal => Durability::SkipWal,
+        ProtoDurability::AsyncWal => Durability::AsyncWal,
+        ProtoDurability::SyncWal => Durability::SyncWal,
+        ProtoDurability::FsyncWal => Durability::FsyncWal,
+    }
+}

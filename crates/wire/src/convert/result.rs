@@ -1,0 +1,143 @@
+//! `Result` messages: the cells of a row, in a cell block or inside the message.
+
+use bytes::BytesMut;
+use cell::Cell;
+use prost::encoding::{WireType, encode_key, encode_varint, encoded_len_varint};
+
+/// A result whose cells are the next `count` of the cell block. That of an empty row says nothing else.
+pub fn in_block(count: usize) -> proto::Result {
+    proto::Result {
+        associated_cell_count: Some(i32::try_from(count).expect("a result has fewer than 2^31 cells")),
+        stale: (count > 0).then_some(false),
+        ..proto::Result::default()
+    }
+}
+
+/// The answer to a get that only asks whether there are cells.
+pub fn existence(exists: bool) -> proto::Result {
+    proto::Result { associated_cell_count: Some(0), exists: Some(exists), ..proto::Result::default() }
+}
+
+/// A `Result` message with its cells inside, written while they are found: nothing is kept of a cell but its bytes.
+///
+/// It is for clients that take no cell blocks, or not for gets. The bytes are the message's without its own length.
+#[derive(Debug, Default)]
+pub struct InlineResult {
+    bytes: BytesMut,
+    cells: usize,
+}
+
+// Field numbers of `Result` and `Cell`.
+const RESULT_CELL: u32 = 1;
+const RESULT_STALE: u32 = 4;
+const RESULT_PARTIAL: u32 = 5;
+const CELL_ROW: u32 = 1;
+const CELL_FAMILY: u32 = 2;
+const CELL_QUALIFIER: u32 = 3;
+const CELL_TIMESTAMP: u32 = 4;
+const CELL_TYPE: u32 = 5;
+const CELL_VALUE: u32 = 6;
+/// Bytes of the key of each of these fields.
+const KEY_LEN: usize = 1;
+
+impl InlineResult {
+    /// A result without cells.
+    pub fn new() -> InlineResult {
+        InlineResult::default()
+    }
+
+    /// Cells in it.
+    pub fn cell_count(&self) -> usize {
+        self.cells
+    }
+
+    /// Bytes so far.
+    pub fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Whether it has no cells.
+    pub fn is_empty(&self) -> bool {
+        self.cells == 0
+    }
+
+    /// Appends a cell, without its tags.
+    pub fn push(&mut self, cell: &Cell<'_>) {
+        let timestamp = cell.timestamp().cast_unsigned();
+        let type_code = u64::from(cell.type_code());
+        let slices = [
+            (CELL_ROW, cell.row()),
+            (CELL_FAMILY, cell.family()),
+            (CELL_QUALIFIER, cell.qualifier()),
+            (CELL_VALUE, cell.value),
+        ];
+        let slices_len: usize = slices.iter().map(|(_, slice)| slice_len(slice)).sum();
+        let numbers_len = 2 * KEY_LEN + encoded_len_varint(timestamp) + encoded_len_varint(type_code);
+        let out = &mut self.bytes;
+        encode_key(RESULT_CELL, WireType::LengthDelimited, out);
+        encode_varint((slices_len + numbers_len) as u64, out);
+        for (field, slice) in &slices[..3] {
+            put_slice(*field, slice, out);
+        }
+        put_number(CELL_TIMESTAMP, timestamp, out);
+        put_number(CELL_TYPE, type_code, out);
+        put_slice(slices[3].0, slices[3].1, out);
+        self.cells += 1;
+    }
+
+    /// Ends the message; `partial` says that more cells of the row may come.
+    pub fn finish(mut self, partial: bool) -> BytesMut {
+        put_number(RESULT_STALE, 0, &mut self.bytes);
+        put_number(RESULT_PARTIAL, u64::from(partial), &mut self.bytes);
+        self.bytes
+    }
+}
+
+fn slice_len(slice: &[u8]) -> usize {
+    KEY_LEN + encoded_len_varint(slice.len() as u64) + slice.len()
+}
+
+fn put_slice(field: u32, slice: &[u8], out: &mut BytesMut) {
+    encode_key(field, WireType::LengthDelimited, out);
+    encode_varint(slice.len() as u64, out);
+    out.extend_from_slice(slice);
+}
+
+fn put_number(field: u32, number: u64, out: &mut BytesMut) {
+    encode_key(field, WireType::Varint, out);
+    encode_varint(number, out);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cell::{CellType, KeyValue};
+    use prost::Message;
+
+    #[test]
+    fn results_without_cells_are_hbases() {
+        let bytes = |result: proto::Result| proto::GetResponse { result: Some(result) }.encode_to_vec();
+        assert_eq!(bytes(in_block(1)), [0x0a, 4, 0x10, 1, 0x20, 0]);
+        assert_eq!(bytes(in_block(0)), [0x0a, 2, 0x10, 0]);
+        assert_eq!(bytes(existence(true)), [0x0a, 4, 0x10, 0, 0x18, 1]);
+    }
+
+    #[test]
+    fn inline_results_are_what_the_message_is() {
+        let cells = [
+            KeyValue::new(b"row", b"f", b"q", 1_700_000_000_001, CellType::Put, &[7; 300]),
+            KeyValue::new(b"row", b"f", b"", -1, CellType::DeleteFamily, b""),
+        ];
+        let mut inline = InlineResult::new();
+        for cell in &cells {
+            inline.push(&cell.view(9));
+        }
+        assert_eq!(inline.cell_count(), 2);
+        let bytes = inline.finish(true).freeze();
+        let read = proto::Result::decode(bytes.clone()).unwrap();
+        assert_eq!((read.stale, read.partial), (Some(false), Some(true)));
+        assert_eq!(read.encode_to_vec(), bytes);
+        let mut no_block = cell::codec::Codec::KeyValue.read(bytes::Bytes::new());
+        assert_eq!(crate::convert::from_proto::result(&read, &mut no_block).unwrap(), cells);
+    }
+}

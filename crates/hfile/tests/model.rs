@@ -1,0 +1,311 @@
+//! Random cells through the writer and back: every cursor step agrees with a sorted list, in every encoding, while
+//! blocks are missing at random; and a step that missed has changed nothing.
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use std::cmp::Ordering;
+
+use cell::schema::{BlockEncoding, BloomType, Compression};
+use cell::{CellOrder, CellType, KeyBuf, KeyValue};
+use hfile::{BloomOptions, ChecksumType, Stop, WriterOptions};
+use proptest::prelude::*;
+use support::{Owned, Source, all_cells, open, own, write};
+
+/// Rows that sort differently in the two orders, share prefixes, and are few enough to have several cells.
+fn row() -> impl Strategy<Value = Vec<u8>> {
+    prop_oneof![
+        4 => prop::collection::vec(prop::sample::select(vec![0, b',', b'a', b'b', 0xff]), 0..5),
+        2 => (0..40_u32).prop_map(|number| format!("user{number:06}").into_bytes()),
+        1 => (0..3_usize).prop_map(|number| vec![b'x'; 200 + number]),
+    ]
+}
+
+fn qualifier() -> impl Strategy<Value = Vec<u8>> {
+    prop_oneof![
+        3 => prop::collection::vec(prop::sample::select(vec![0, b'p', b'q', 0xff]), 0..4),
+        1 => (0..30_u32).prop_map(|number| format!("column{number}").into_bytes()),
+    ]
+}
+
+fn timestamp() -> impl Strategy<Value = i64> {
+    prop_oneof![
+        4 => 0..300_i64,
+        4 => 1_700_000_000_000..1_700_000_100_000_i64,
+        1 => any::<i64>(),
+        1 => prop::sample::select(vec![i64::MIN, -1, i64::MAX]),
+    ]
+}
+
+fn tags() -> impl Strategy<Value = Vec<u8>> {
+    prop::collection::vec((1..4_u8, 0..3_usize), 0..3).prop_map(|tags| {
+        let mut out = Vec::new();
+        for (kind, len) in tags {
+            out.extend_from_slice(&(len as u16 + 1).to_be_bytes());
+            out.push(kind);
+            out.extend(std::iter::repeat_n(b't', len));
+        }
+        out
+    })
+}
+
+fn cell() -> impl Strategy<Value = Owned> {
+    let value = prop_oneof![
+        prop::collection::vec(any::<u8>(), 0..30),
+        Just(b"the same value".to_vec()),
+        (0..2_u8).prop_map(|byte| vec![byte; 300]),
+    ];
+    let kind = prop::sample::select(vec![
+        CellType::Put,
+        CellType::Put,
+        CellType::Put,
+        CellType::Delete,
+        CellType::DeleteFamilyVersion,
+        CellType::DeleteColumn,
+        CellType::DeleteFamily,
+    ]);
+    let seq_id = prop_oneof![0..200_u64, 0..(i64::MAX as u64)];
+    (row(), qualifier(), timestamp(), kind, value, tags(), seq_id).prop_map(
+        |(row, qualifier, timestamp, kind, value, tags, seq_id)| {
+            (KeyValue::with_tags(&row, b"fam", &qualifier, timestamp, kind, &value, &tags), seq_id)
+        },
+    )
+}
+
+fn options() -> impl Strategy<Value = WriterOptions> {
+    let order = prop::sample::select(vec![CellOrder::Plain, CellOrder::Meta]);
+    let encoding = prop::sample::select(vec![
+        BlockEncoding::None,
+        BlockEncoding::Prefix,
+        BlockEncoding::Diff,
+        BlockEncoding::FastDiff,
+        BlockEncoding::RowIndexV1,
+    ]);
+    let compression = prop::sample::select(vec![Compression::None, Compression::None, Compression::Gz]);
+    let bloom =
+        prop::sample::select(vec![BloomType::None, BloomType::Row, BloomType::RowCol, BloomType::RowPrefix]);
+    let checksum = prop::sample::select(vec![ChecksumType::Null, ChecksumType::Crc32, ChecksumType::Crc32c]);
+    let block_bytes = prop::sample::select(vec![1, 300, 2000, 65536]);
+    let flags = (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>());
+    (order, encoding, compression, bloom, checksum, block_bytes, flags).prop_map(
+        |(order, encoding, compression, bloom, checksum, block_bytes, flags)| {
+            let (include_tags, compress_tags, include_mvcc, many_levels) = flags;
+            WriterOptions {
+                order,
+                block_bytes,
+                encoding,
+                compression,
+                bloom,
+                bloom_prefix_len: 3,
+                bloom_options: BloomOptions { chunk_bytes: 128, ..BloomOptions::default() },
+                checksum,
+                checksum_chunk_bytes: 100,
+                include_tags,
+                compress_tags,
+                include_mvcc,
+                index_block_bytes: if many_levels { 150 } else { 128 << 10 },
+                index_entries_min: 2,
+                ..WriterOptions::default()
+            }
+        },
+    )
+}
+
+/// The cells as a file with these options keeps them, sorted.
+fn kept(mut cells: Vec<Owned>, options: &WriterOptions) -> Vec<Owned> {
+    cells.sort_by(|(left, left_seq), (right, right_seq)| {
+        options.order.compare(&left.view(*left_seq), &right.view(*right_seq))
+    });
+    for (key_value, seq_id) in &mut cells {
+        let mut view = key_value.view(*seq_id);
+        if !options.include_tags {
+            view.tags = &[];
+        }
+        if !options.include_mvcc {
+            view.seq_id = 0;
+        }
+        (*key_value, *seq_id) = own(view);
+    }
+    cells
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Next(u8),
+    Seek(KeyBuf),
+    SeekBefore(KeyBuf),
+    /// To a cell that is there, or the place of one that was there first.
+    SeekCell(prop::sample::Index, bool),
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let key = (row(), qualifier(), timestamp(), prop::sample::select(vec![0, 4, 14, 255]))
+        .prop_map(|(row, qualifier, timestamp, kind)| KeyBuf::new(&row, b"fam", &qualifier, timestamp, kind));
+    let edge = (row(), any::<bool>()).prop_map(|(row, first)| match first {
+        true => KeyBuf::first_on_row(&row),
+        false => KeyBuf::last_on_row(&row),
+    });
+    let key = prop_oneof![key, edge];
+    prop_oneof![
+        3 => (1..20_u8).prop_map(Step::Next),
+        2 => key.clone().prop_map(Step::Seek),
+        2 => key.prop_map(Step::SeekBefore),
+        2 => (any::<prop::sample::Index>(), any::<bool>()).prop_map(|(at, before)| Step::SeekCell(at, before)),
+    ]
+}
+
+/// Where the model's cursor is: before the first cell, at one, or behind the last.
+type Place = Option<usize>;
+
+fn seek(cells: &[Owned], order: CellOrder, key: &[u8]) -> usize {
+    cells.partition_point(|(cell, _)| order.compare_keys(cell.view(0).key, key) == Ordering::Less)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn cursors_agree_with_a_sorted_list(
+        cells in prop::collection::vec(cell(), 0..150),
+        options in options(),
+        steps in prop::collection::vec(step(), 0..60),
+        misses in prop::sample::select(vec![0, 60, 255_u64]),
+        seed in any::<u64>(),
+    ) {
+        let cells = kept(cells, &options);
+        let order = options.order;
+        let reader = open(&write(&cells, options)).unwrap();
+        prop_assert_eq!(&all_cells(&reader).unwrap(), &cells);
+        prop_assert_eq!(reader.info().entry_count, cells.len() as u64);
+
+        let mut source = Source::new(misses, seed);
+        let mut cursor = reader.cursor();
+        // Before the first cell the model is at `None`; behind the last at `Some(len)`.
+        let mut place: Place = None;
+        for step in steps {
+            let step = match step {
+                Step::SeekCell(_, _) if cells.is_empty() => Step::Next(1),
+                Step::SeekCell(at, before) => {
+                    let key = KeyBuf::default();
+                    let mut key = key;
+                    key.copy_from(at.get(&cells).0.view(0).key);
+                    if before { Step::SeekBefore(key) } else { Step::Seek(key) }
+                }
+                other => other,
+            };
+            let times = if let Step::Next(times) = step { times } else { 1 };
+            for _ in 0..times {
+                place = match &step {
+                    Step::Next(_) => Some(place.map_or(0, |at| (at + 1).min(cells.len()))),
+                    Step::Seek(key) => Some(seek(&cells, order, key)),
+                    Step::SeekBefore(key) => seek(&cells, order, key).checked_sub(1),
+                    Step::SeekCell(_, _) => unreachable!(),
+                };
+                let before = cursor.cell().map(own);
+                source.drive(|source| {
+                    let moved = match &step {
+                        Step::Next(_) => cursor.next(source),
+                        Step::Seek(key) => cursor.seek(key, source),
+                        Step::SeekBefore(key) => cursor.seek_before(key, source),
+                        Step::SeekCell(_, _) => unreachable!(),
+                    };
+                    if matches!(moved, Err(Stop::Miss(_))) {
+                        assert_eq!(cursor.cell().map(own), before, "a step that missed has moved");
+                    }
+                    moved
+                }).unwrap();
+                let expected = place.and_then(|at| cells.get(at));
+                let (cell, value) = (cursor.cell().map(own), cursor.value());
+                prop_assert_eq!(cell.as_ref(), expected, "after {:?}", step);
+                prop_assert_eq!(value.as_deref(), expected.map(|(cell, _)| cell.view(0).value));
+            }
+        }
+    }
+
+    #[test]
+    fn filters_never_deny_what_is_there(
+        cells in prop::collection::vec(cell(), 1..150),
+        options in options(),
+        misses in prop::sample::select(vec![0, 100_u64]),
+        seed in any::<u64>(),
+    ) {
+        let cells = kept(cells, &options);
+        let reader = open(&write(&cells, options)).unwrap();
+        let mut source = Source::new(misses, seed);
+        for (cell, _) in &cells {
+            let cell = cell.view(0);
+            prop_assert!(source.drive(|source| reader.may_have_row(cell.row(), source)).unwrap());
+            let column = source.drive(|source| reader.may_have_column(cell.row(), cell.qualifier(), source));
+            prop_assert!(column.unwrap());
+            if matches!(cell.kind(), CellType::DeleteFamily | CellType::DeleteFamilyVersion) {
+                let row = source.drive(|source| reader.may_have_delete_family(cell.row(), source));
+                // A marker with a qualifier is nothing that HBase makes; a ROWCOL filter knows it by its column.
+                let is_plain = cell.qualifier().is_empty();
+                prop_assert!(row.unwrap() || reader.info().bloom == BloomType::RowCol && !is_plain);
+            }
+        }
+    }
+
+    /// Reading ahead gives the same blocks as loading one by one.
+    #[test]
+    fn runs_of_blocks_are_the_blocks(cells in prop::collection::vec(cell(), 1..150), options in options()) {
+        let cells = kept(cells, &options);
+        let reader = open(&write(&cells, options)).unwrap();
+        let mut cursor = reader.cursor();
+        let mut source = hfile::Pinned::new(None);
+        let mut loads = 0;
+        let mut found = Vec::new();
+        loop {
+            match cursor.next(&source) {
+                Ok(()) => match cursor.cell() {
+                    Some(cell) => found.push(own(cell)),
+                    None => break,
+                },
+                Err(Stop::Miss(miss)) => {
+                    loads += 1;
+                    for block in support::run(reader.load_run(&miss.blocks[0], 4000)).unwrap() {
+                        source.supply(block);
+                    }
+                }
+                Err(Stop::Failed(error)) => panic!("{error}"),
+            }
+        }
+        prop_assert_eq!(found, cells);
+        prop_assert!(loads <= 3 + reader.len() / 2000, "{} loads for {} bytes", loads, reader.len());
+    }
+}
+
+/// A wide row: seeks within it go through marks, not from its start, and end at the right cell.
+#[test]
+fn seeks_within_a_wide_row_are_exact() {
+    let cells: Vec<Owned> = (0..3000)
+        .map(|i| {
+            let qualifier = format!("q{i:05}");
+            (KeyValue::new(b"row", b"fam", qualifier.as_bytes(), 7, CellType::Put, b"v"), i)
+        })
+        .collect();
+    for encoding in [BlockEncoding::None, BlockEncoding::RowIndexV1, BlockEncoding::FastDiff] {
+        let options = WriterOptions { encoding, block_bytes: 16 << 10, ..WriterOptions::default() };
+        let reader = open(&write(&cells, options)).unwrap();
+        let (mut source, mut cursor) = (Source::new(0, 0), reader.cursor());
+        for at in (0..3000).step_by(7).chain((0..3000).rev().step_by(11)) {
+            let key = KeyBuf::first_on_column(b"row", b"fam", format!("q{at:05}").as_bytes());
+            source.drive(|source| cursor.seek(&key, source)).unwrap();
+            assert_eq!(cursor.cell().unwrap().seq_id, at as u64);
+            source.drive(|source| cursor.seek_before(&key, source)).unwrap();
+            assert_eq!(cursor.cell().map(|cell| cell.seq_id), (at as u64).checked_sub(1));
+        }
+    }
+}
+
+/// A bulk loaded file: its cells get the sequence id of the load.
+#[test]
+fn an_assigned_sequence_id_replaces_those_of_the_cells() {
+    let cells = vec![(KeyValue::new(b"row", b"fam", b"q", 7, CellType::Put, b"v"), 3)];
+    let bytes = write(&cells, WriterOptions::default());
+    let options = hfile::OpenOptions { assigned_seq_id: Some(99), ..Default::default() };
+    let reader = support::open_with(&bytes, options).unwrap();
+    assert_eq!(all_cells(&reader).unwrap()[0].1, 99);
+    let meta = hfile::OpenOptions { order: Some(CellOrder::Meta), ..Default::default() };
+    assert!(matches!(support::open_with(&bytes, meta), Err(hfile::Error::Corrupt { .. })));
+}

@@ -15,6 +15,7 @@ import org.apache.hadoop.hbase.ClusterMetrics;
 import org.apache.hadoop.hbase.HRegionLocation;
 import org.apache.hadoop.hbase.RegionMetrics;
 import org.apache.hadoop.hbase.ServerName;
+import org.apache.hadoop.hbase.Size;
 import org.apache.hadoop.hbase.TableName;
 import org.apache.hadoop.hbase.client.Admin;
 import org.apache.hadoop.hbase.client.RegionInfo;
@@ -193,13 +194,13 @@ final class Regions implements Suite {
     out.see("stores in each", () -> s.regionMetrics(name).stream().map(RegionMetrics::getStoreCount).toList());
     out.see("files before a flush", () -> s.storeFiles(name));
     out.see("memstore holds about 2 MB", () -> s.regionMetrics(name).stream()
-        .mapToDouble(region -> region.getMemStoreSize().getLongValue() / 1e6).sum() >= 1);
+        .mapToDouble(region -> region.getMemStoreSize().get(Size.Unit.MEGABYTE)).sum() >= 1);
     out.see("writes were counted", () -> s.regionMetrics(name).stream()
         .mapToLong(RegionMetrics::getWriteRequestCount).sum() >= 100);
     admin.flush(name);
     out.see("files after a flush", () -> s.storeFiles(name));
     out.see("files hold about 2 MB", () -> s.regionMetrics(name).stream()
-        .mapToDouble(region -> region.getStoreFileSize().getLongValue() / 1e6).sum() >= 1);
+        .mapToDouble(region -> region.getStoreFileSize().get(Size.Unit.MEGABYTE)).sum() >= 1);
     out.see("names are the regions'", () -> s.regionMetrics(name).stream()
         .map(region -> Show.normal(Bytes.toStringBinary(region.getRegionName()))).sorted().toList());
   }

@@ -147,6 +147,8 @@ final class Storage implements Suite {
     out.does("major compact a family", () -> admin.majorCompact(name, b("g")));
     out.does("major compact a region", () -> admin.majorCompactRegion(second.getRegionName()));
     out.see("a region's compaction state is known", () -> admin.getCompactionStateForRegion(first.getRegionName()) != null);
+    s.awaitCompactions(name);
+    unchanged("compacted in parts");
     s.majorCompact(name);
     files();
     unchanged("compacted");

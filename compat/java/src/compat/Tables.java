@@ -9,6 +9,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
+import java.util.function.UnaryOperator;
 import java.util.regex.Pattern;
 import org.apache.hadoop.hbase.TableName;
 import org.apache.hadoop.hbase.client.Admin;
@@ -16,6 +17,7 @@ import org.apache.hadoop.hbase.client.ColumnFamilyDescriptorBuilder;
 import org.apache.hadoop.hbase.client.Connection;
 import org.apache.hadoop.hbase.client.Scan;
 import org.apache.hadoop.hbase.client.Table;
+import org.apache.hadoop.hbase.client.TableDescriptor;
 import org.apache.hadoop.hbase.client.TableDescriptorBuilder;
 
 /** A table's life: created, listed, disabled, enabled, deleted; and what is answered out of turn. */
@@ -63,7 +65,7 @@ final class Tables implements Suite {
     });
   }
 
-  private org.apache.hadoop.hbase.client.TableDescriptor manyFamilies(int count) {
+  private TableDescriptor manyFamilies(int count) {
     String[] families = new String[count];
     for (int at = 0; at < count; at++) {
       families[at] = "family" + at;
@@ -104,22 +106,18 @@ final class Tables implements Suite {
   }
 
   private void creationRefused() {
-    TableName name = s.name("refused");
     out.topic("creation refused");
     out.doesMessage("a table that exists", () -> admin.createTable(s.descriptor(s.name("life"), "f")));
-    out.does("no families", () -> admin.createTable(s.descriptor(name)));
+    out.does("no families", () -> admin.createTable(s.descriptor(s.name("attempt"))));
     out.doesMessage("a namespace that does not exist",
         () -> admin.createTable(s.descriptor(TableName.valueOf("compat_nowhere", "t"), "f")));
-    out.does("a file size that would split all the time", () -> admin.createTable(
-        builder(name).setMaxFileSize(1024).build()));
-    out.does("a flush size that would flush all the time", () -> admin.createTable(
-        builder(name).setMemStoreFlushSize(1024).build()));
-    out.does("an unknown split policy", () -> admin.createTable(
-        builder(name).setRegionSplitPolicyClassName("no.such.Policy").build()));
-    out.does("an unknown flush policy", () -> admin.createTable(
-        builder(name).setFlushPolicyClassName("no.such.Policy").build()));
+    tableRefused("a file size that would split all the time", builder -> builder.setMaxFileSize(1024));
+    tableRefused("a flush size that would flush all the time", builder -> builder.setMemStoreFlushSize(1024));
+    tableRefused("an unknown split policy", builder -> builder.setRegionSplitPolicyClassName("no.such.Policy"));
+    tableRefused("an unknown flush policy", builder -> builder.setFlushPolicyClassName("no.such.Policy"));
+    tableRefused("no replicas", builder -> builder.setValue("REGION_REPLICATION", "0"));
     out.does("an unknown coprocessor", () -> admin.createTable(
-        builder(name).setCoprocessor("no.such.Observer").build()));
+        builder("coprocessor").setCoprocessor("no.such.Observer").build()));
     familyRefused("blocks of 16 bytes", "BLOCKSIZE", "16");
     familyRefused("blocks of 32 MiB", "BLOCKSIZE", "33554432");
     familyRefused("a time to live of 0", "TTL", "0");
@@ -129,20 +127,29 @@ final class Tables implements Suite {
     familyRefused("a replication scope of -1", "REPLICATION_SCOPE", "-1");
     familyRefused("replicas of -1", "DFS_REPLICATION", "-1");
     familyRefused("a prefix bloom filter without a length", "BLOOMFILTER", "ROWPREFIX_FIXED_LENGTH");
-    out.does("the same with checks turned off", () -> admin.createTable(
-        builder(name).setMaxFileSize(1024).setValue("hbase.table.sanity.checks", "false").build()));
-    out.see("was it made", () -> admin.tableExists(name));
+    tableRefused("the file size again with checks turned off", builder -> builder.setMaxFileSize(1024)
+        .setValue("hbase.table.sanity.checks", "false"));
   }
 
-  private TableDescriptorBuilder builder(TableName name) {
-    return TableDescriptorBuilder.newBuilder(name).setColumnFamily(ColumnFamilyDescriptorBuilder.of("f"));
+  private TableDescriptorBuilder builder(String name) {
+    return TableDescriptorBuilder.newBuilder(s.name(name)).setColumnFamily(ColumnFamilyDescriptorBuilder.of("f"));
+  }
+
+  private void tableRefused(String what, UnaryOperator<TableDescriptorBuilder> change) {
+    attempt(what, change.apply(builder("attempt")).build());
+  }
+
+  private void attempt(String what, TableDescriptor descriptor) {
+    out.does(what, () -> {
+      admin.createTable(descriptor);
+      s.drop(descriptor.getTableName());
+    });
   }
 
   /** Sets the attribute as bytes, past the checks of the client's builder. */
   private void familyRefused(String what, String attribute, String value) {
-    out.does(what, () -> admin.createTable(TableDescriptorBuilder.newBuilder(s.name("refusedfamily"))
-        .setColumnFamily(ColumnFamilyDescriptorBuilder.newBuilder(b("f")).setValue(attribute, value).build())
-        .build()));
+    attempt(what, TableDescriptorBuilder.newBuilder(s.name("attempt"))
+        .setColumnFamily(ColumnFamilyDescriptorBuilder.newBuilder(b("f")).setValue(attribute, value).build()).build());
   }
 
   private void badNames() {
@@ -175,7 +182,7 @@ final class Tables implements Suite {
         .contains(s.name("life")));
   }
 
-  private static List<TableName> names(List<org.apache.hadoop.hbase.client.TableDescriptor> descriptors) {
+  private static List<TableName> names(List<TableDescriptor> descriptors) {
     List<TableName> names = new ArrayList<>();
     descriptors.forEach(descriptor -> names.add(descriptor.getTableName()));
     return names;

@@ -1,0 +1,193 @@
+package compat.hbase;
+
+import java.io.ByteArrayOutputStream;
+import java.io.IOException;
+import java.io.InputStream;
+import java.io.OutputStream;
+import java.io.PrintStream;
+import java.io.RandomAccessFile;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import java.util.stream.Stream;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.hbase.HBaseConfiguration;
+import org.apache.hadoop.hbase.io.hfile.HFilePrettyPrinter;
+import org.apache.hadoop.hbase.wal.WALPrettyPrinter;
+
+/**
+ * Has HBase's own printers read files: every HFile and every log below the given paths, in this one JVM.
+ *
+ * <p>An HFile is accepted if the printer (-v -m -p -k) ends with 0, complains of nothing, and meets as many cells as
+ * the trailer promises. A log is accepted if the printer reads it to its end without an exception. One line a file;
+ * exit code 0 if all are accepted, 1 if some are not, 2 if there was none of either kind.
+ */
+public final class FileCheck {
+  private static final byte[] HFILE_TRAILER_MAGIC = "TRABLK\"$".getBytes(StandardCharsets.US_ASCII);
+  /** The trailer of HFile v3 fills the last bytes of a file of this size. */
+  private static final int HFILE_TRAILER_BYTES = 4096;
+  private static final byte[] LOG_MAGIC = "PWAL".getBytes(StandardCharsets.US_ASCII);
+
+  private static final Pattern SCANNED = Pattern.compile("Scanned kv count -> (\\d+)");
+  private static final Pattern PROMISED = Pattern.compile("entryCount=(\\d+)");
+
+  private FileCheck() {
+  }
+
+  public static void main(String[] arguments) throws IOException {
+    int hfiles = 0;
+    int logs = 0;
+    int refused = 0;
+    for (Path path : filesBelow(arguments)) {
+      String verdict;
+      if (isHFile(path)) {
+        hfiles++;
+        verdict = hfile(path);
+      } else if (isLog(path)) {
+        logs++;
+        verdict = log(path);
+      } else {
+        continue;
+      }
+      refused += verdict.startsWith("ok") ? 0 : 1;
+      System.out.println(path + ": " + verdict);
+    }
+    System.out.println(hfiles + " HFiles, " + logs + " logs, " + refused + " refused");
+    System.exit(hfiles + logs == 0 ? 2 : refused == 0 ? 0 : 1);
+  }
+
+  private static List<Path> filesBelow(String[] arguments) throws IOException {
+    List<Path> files = new ArrayList<>();
+    for (String argument : arguments) {
+      try (Stream<Path> walk = Files.walk(Path.of(argument).toAbsolutePath())) {
+        walk.filter(Files::isRegularFile).sorted().forEach(files::add);
+      }
+    }
+    return files;
+  }
+
+  private static boolean isHFile(Path path) throws IOException {
+    try (RandomAccessFile file = new RandomAccessFile(path.toFile(), "r")) {
+      if (file.length() < HFILE_TRAILER_BYTES) {
+        return false;
+      }
+      byte[] magic = new byte[HFILE_TRAILER_MAGIC.length];
+      file.seek(file.length() - HFILE_TRAILER_BYTES);
+      file.readFully(magic);
+      return Arrays.equals(magic, HFILE_TRAILER_MAGIC);
+    }
+  }
+
+  private static boolean isLog(Path path) throws IOException {
+    try (InputStream in = Files.newInputStream(path)) {
+      return Arrays.equals(in.readNBytes(LOG_MAGIC.length), LOG_MAGIC);
+    }
+  }
+
+  private static String hfile(Path path) {
+    Capture out = new Capture();
+    Capture err = new Capture();
+    HFilePrettyPrinter printer = new HFilePrettyPrinter(local());
+    printer.setPrintStreams(out.stream(), err.stream());
+    int code;
+    try {
+      code = printer.run(new String[] {"-v", "-m", "-p", "-k", "-f", path.toUri().toString()});
+    } catch (RuntimeException | Error thrown) {
+      return "REFUSED: " + thrown;
+    }
+    if (code != 0) {
+      return "REFUSED: exit code " + code + " " + err.text();
+    }
+    if (!err.text().isBlank() || out.complains()) {
+      return "REFUSED: complaints " + err.text() + out.text();
+    }
+    long scanned = number(SCANNED, out.text());
+    long promised = number(PROMISED, out.text());
+    return scanned == promised && out.cells == scanned ? "ok, " + scanned + " cells"
+        : "REFUSED: " + scanned + " cells scanned, " + out.cells + " printed, " + promised + " in the trailer";
+  }
+
+  private static String log(Path path) {
+    Capture out = new Capture();
+    WALPrettyPrinter printer = new WALPrettyPrinter(true, false, -1, java.util.Set.of(), null, null, null, false,
+        false, out.stream());
+    try {
+      printer.processFile(local(), new org.apache.hadoop.fs.Path(path.toUri()));
+    } catch (IOException | RuntimeException | Error thrown) {
+      return "REFUSED: after " + out.entries + " entries: " + thrown;
+    }
+    return "ok, " + out.entries + " entries";
+  }
+
+  private static Configuration local() {
+    Configuration conf = HBaseConfiguration.create();
+    conf.set("fs.defaultFS", "file:///");
+    conf.set("hbase.rootdir", "file:///");
+    return conf;
+  }
+
+  /** The last number that follows the pattern, or -1. */
+  private static long number(Pattern pattern, String text) {
+    Matcher matcher = pattern.matcher(text);
+    long found = -1;
+    while (matcher.find()) {
+      found = Long.parseLong(matcher.group(1));
+    }
+    return found;
+  }
+
+  /** Takes what a printer prints: counts cells and entries, and keeps only the other lines. */
+  private static final class Capture extends OutputStream {
+    private static final byte[] CELL = "K: ".getBytes(StandardCharsets.US_ASCII);
+    private static final byte[] ENTRY = "Sequence=".getBytes(StandardCharsets.US_ASCII);
+    /** Enough to tell what a line is; the rest of a long cell is not kept. */
+    private static final int LINE_KEPT_BYTES = 4096;
+
+    private final ByteArrayOutputStream line = new ByteArrayOutputStream();
+    private final StringBuilder kept = new StringBuilder();
+    long cells;
+    long entries;
+
+    PrintStream stream() {
+      return new PrintStream(this, true, StandardCharsets.UTF_8);
+    }
+
+    @Override
+    public void write(int one) {
+      if (one == '\n') {
+        endLine();
+      } else if (line.size() < LINE_KEPT_BYTES) {
+        line.write(one);
+      }
+    }
+
+    private void endLine() {
+      byte[] bytes = line.toByteArray();
+      if (startsWith(bytes, CELL)) {
+        cells++;
+      } else if (startsWith(bytes, ENTRY)) {
+        entries++;
+      } else {
+        kept.append(new String(bytes, StandardCharsets.UTF_8)).append('\n');
+      }
+      line.reset();
+    }
+
+    private static boolean startsWith(byte[] bytes, byte[] prefix) {
+      return bytes.length >= prefix.length && Arrays.equals(bytes, 0, prefix.length, prefix, 0, prefix.length);
+    }
+
+    boolean complains() {
+      return kept.indexOf("WARNING") >= 0 || kept.indexOf("ERROR") >= 0 || kept.indexOf("Exception") >= 0;
+    }
+
+    String text() {
+      return kept.toString();
+    }
+  }
+}

@@ -4,6 +4,7 @@
 //! * [`pool`]: bounded threads for calls that block (local disks, compression);
 //! * [`checksum`], [`compression`], [`varint`]: the two CRCs, the codecs of files and cell blocks, the integers of
 //!   variable length;
+//! * [`config`], [`memory`]: options declared once (key, default, form, effect), and the memory there is;
 //! * [`metrics`]: counters and gauges that `/jmx` shows;
 //! * [`testing`]: an [`env::Env`] from a seed, for the tests of every crate.
 //!
@@ -11,7 +12,9 @@
 
 pub mod checksum;
 pub mod compression;
+pub mod config;
 pub mod env;
+pub mod memory;
 pub mod metrics;
 pub mod pool;
 pub mod testing;

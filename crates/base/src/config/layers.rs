@@ -1,0 +1,127 @@
+//! What was read, from the weakest source to the strongest, before it is parsed.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+
+use super::declare::OptionInfo;
+use super::substitute::{Substitution, substitute};
+use super::{Error, OPTIONS};
+
+/// Where a value comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// Nobody gave one.
+    Default,
+    /// A file.
+    File(PathBuf),
+    /// An environment variable.
+    Variable(String),
+    /// The command line.
+    CommandLine,
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Origin::Default => f.write_str("default"),
+            Origin::File(path) => write!(f, "{}", path.display()),
+            Origin::Variable(name) => write!(f, "environment variable {name}"),
+            Origin::CommandLine => f.write_str("command line"),
+        }
+    }
+}
+
+/// An option as it was given, variables replaced.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Setting {
+    /// The key as documented.
+    pub key: String,
+    /// The value as text.
+    pub text: String,
+    /// Where it comes from.
+    pub origin: Origin,
+}
+
+impl Setting {
+    pub(super) fn refused(&self, reason: String) -> Error {
+        // A value may be a whole mistaken file; the line stays a line.
+        let shown: String = self.text.chars().filter(|c| !c.is_control()).take(100).collect();
+        Error::Invalid { key: self.key.clone(), value: shown, origin: self.origin.clone(), reason }
+    }
+}
+
+/// Values by key: those of the stronger source replace those of the weaker.
+#[derive(Debug, Default)]
+pub(super) struct Layers {
+    values: BTreeMap<String, Setting>,
+    environment: BTreeMap<String, String>,
+    pub(super) warnings: Vec<String>,
+}
+
+/// The option with this key, or with this older name of it.
+pub(super) fn find(key: &str) -> Option<&'static OptionInfo> {
+    OPTIONS.iter().find(|option| option.key == key || option.aliases.contains(&key))
+}
+
+impl Layers {
+    pub(super) fn new(environment: &[(String, String)]) -> Layers {
+        Layers { environment: environment.iter().cloned().collect(), ..Layers::default() }
+    }
+
+    /// Adds what one source gives, stronger than all before. Of a key and its older name in one source the key counts.
+    pub(super) fn add(&mut self, given: Vec<(String, String)>, origin: impl Fn(&str) -> Origin) {
+        let (older, current): (Vec<_>, Vec<_>) =
+            given.into_iter().partition(|(key, _)| find(key).is_some_and(|option| option.key != key));
+        for (given_key, text) in older.into_iter().chain(current) {
+            let origin = origin(&given_key);
+            let key = match find(&given_key) {
+                Some(option) => option.key.to_owned(),
+                None => {
+                    self.warnings.push(format!("{given_key} ({origin}): not known to Grampus, ignored"));
+                    given_key
+                }
+            };
+            self.values.insert(key.clone(), Setting { key, text, origin });
+        }
+    }
+
+    /// The value of an option, its variables replaced.
+    pub(super) fn setting(&self, key: &str, default: &str) -> Result<Setting, Error> {
+        let given = self.values.get(key);
+        let mut setting = given.cloned().unwrap_or_else(|| Setting {
+            key: key.to_owned(),
+            text: default.to_owned(),
+            origin: Origin::Default,
+        });
+        setting.text = substitute(&setting.text, self).map_err(|reason| setting.refused(reason))?;
+        setting.text = setting.text.trim().to_owned();
+        Ok(setting)
+    }
+}
+
+impl Substitution for Layers {
+    fn property(&self, key: &str) -> Option<String> {
+        let option = find(key);
+        let key = option.map_or(key, |option| option.key);
+        let given = self.values.get(key).map(|setting| setting.text.clone());
+        given.or_else(|| option.map(|option| option.default.to_owned())).or_else(|| self.system_property(key))
+    }
+
+    fn variable(&self, name: &str) -> Option<String> {
+        self.environment.get(name).cloned()
+    }
+}
+
+impl Layers {
+    // The properties of a Java process that configurations refer to.
+    fn system_property(&self, key: &str) -> Option<String> {
+        match key {
+            "user.name" => self.variable("USER"),
+            "user.home" => self.variable("HOME"),
+            "user.dir" => self.variable("PWD"),
+            "java.io.tmpdir" => self.variable("TMPDIR").or_else(|| Some("/tmp".to_owned())),
+            _ => None,
+        }
+    }
+}

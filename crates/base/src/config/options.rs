@@ -1,0 +1,144 @@
+//! Every option, declared once.
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+use super::Error;
+use super::declare::{OptionInfo, options};
+use super::layers::{Layers, Setting};
+use super::value::{self, Checksum, Share};
+
+options! {
+    "Data" {
+        /// The root directory, which holds everything that is stored.
+        ///
+        /// Made at the first start. A directory that another program made is not opened by accident.
+        root_dir: PathBuf = "hbase.rootdir", "./grampus-data", root_dir;
+    }
+    "Addresses and ports" {
+        /// Address on which the master takes requests.
+        ///
+        /// HBase listens on every address; Grampus only on this machine's own, until told otherwise, since it asks
+        /// nobody for a password. `0.0.0.0` listens on every address.
+        master_address: IpAddr = "hbase.master.ipc.address", "127.0.0.1", address;
+        /// Port of the master.
+        master_port: u16 = "hbase.master.port", "16000", port;
+        /// Address on which the region server takes requests.
+        ///
+        /// HBase listens on every address; Grampus only on this machine's own, until told otherwise.
+        region_server_address: IpAddr = "hbase.regionserver.ipc.address", "127.0.0.1", address;
+        /// Port of the region server.
+        region_server_port: u16 = "hbase.regionserver.port", "16020", port;
+        /// Address of the master's pages. HBase's default is every address.
+        master_info_address: IpAddr = "hbase.master.info.bindAddress", "127.0.0.1", address;
+        /// Port of the master's pages.
+        master_info_port: Option<u16> = "hbase.master.info.port", "16010", port_or_off;
+        /// Address of the region server's pages. HBase's default is every address.
+        region_server_info_address: IpAddr = "hbase.regionserver.info.bindAddress", "127.0.0.1", address;
+        /// Port of the region server's pages.
+        region_server_info_port: Option<u16> = "hbase.regionserver.info.port", "16030", port_or_off;
+        /// Address of the endpoint that speaks ZooKeeper's protocol, where clients ask for the way.
+        zookeeper_address: IpAddr = "hbase.zookeeper.property.clientPortAddress", "127.0.0.1", address;
+        /// Port of the endpoint that speaks ZooKeeper's protocol.
+        zookeeper_port: u16 = "hbase.zookeeper.property.clientPort", "2181", port;
+        /// The znode below which clients look for the cluster. Clients must be set to the same.
+        zookeeper_parent: String = "zookeeper.znode.parent", "/hbase", znode;
+        /// The host that clients are told for the master.
+        ///
+        /// Must lead clients to the address that is listened on. Empty: the address itself, or this machine's name if
+        /// every address is listened on.
+        master_host: Option<String> = "hbase.master.hostname", "", host_or_auto;
+        /// The host that clients are told for the region server. It is part of the server's name in `hbase:meta`.
+        ///
+        /// Must lead clients to the address that is listened on. Empty: as for the master.
+        region_server_host: Option<String> = "hbase.regionserver.hostname", "", host_or_auto;
+        /// Added to every port but 0, so that several servers run side by side.
+        port_offset: u16 = "grampus.port.offset", "0", port;
+    }
+    "Memory" {
+        /// What the process may use for memstores, cached blocks and requests together.
+        ///
+        /// The limit that a part refers to is that of the control group, or the machine's memory if there is none.
+        memory: Share = "grampus.memory", "40%", share;
+        /// The part of the memory for all memstores. When they hold more, the largest are flushed, and writers wait.
+        memstore_fraction: f64 = "hbase.regionserver.global.memstore.size"
+            | "hbase.regionserver.global.memstore.upperLimit", "0.4", fraction;
+        /// The part of the memstores' memory from which they are flushed ahead of need.
+        memstore_lower_fraction: f64 = "hbase.regionserver.global.memstore.size.lower.limit", "0.95", fraction;
+        /// The part of the memory for cached blocks. With the memstores' part no more than 0.8.
+        block_cache_fraction: f64 = "hfile.block.cache.size", "0.4", fraction;
+    }
+    "Memstores" {
+        /// Bytes a region's memstore holds before it is flushed to files. A table may have its own.
+        ///
+        /// Larger: fewer files and less compaction, more memory and a longer log to replay after a crash.
+        memstore_flush_bytes: u64 = "hbase.hregion.memstore.flush.size", "128 MiB", bytes;
+        /// How many flush sizes a region's memstore may hold before its writers are told to come back later
+        /// (RegionTooBusyException).
+        memstore_block_multiplier: u32 = "hbase.hregion.memstore.block.multiplier", "4", count;
+        /// Age of the oldest edit at which a memstore is flushed however small it is. 0: never by age.
+        ///
+        /// Shorter: logs go sooner, and there are more small files.
+        memstore_flush_interval_ms: u64 = "hbase.regionserver.optionalcacheflushinterval", "1 h", millis;
+    }
+    "Store files" {
+        /// Files of a store from which some are merged into one.
+        ///
+        /// More: fewer bytes are rewritten, and a read looks into more files.
+        compaction_files_min: u32 = "hbase.hstore.compaction.min" | "hbase.hstore.compactionThreshold", "3", count;
+        /// The most files that one compaction merges.
+        compaction_files_max: u32 = "hbase.hstore.compaction.max", "10", count;
+        /// Files of a store from which flushes wait for a compaction.
+        blocking_store_files: u32 = "hbase.hstore.blockingStoreFiles", "16", count;
+        /// The checksum in new files. Existing files are read whatever theirs is.
+        checksum: Checksum = "hbase.hstore.checksum.algorithm", "CRC32C", checksum;
+        /// Bytes that one checksum in a new file covers.
+        bytes_per_checksum: u32 = "hbase.hstore.bytes.per.checksum", "16 KiB", chunk_bytes;
+    }
+    "Write-ahead log" {
+        /// With the multiplier below, the size at which a new log file is begun.
+        wal_block_bytes: u64 = "hbase.regionserver.hlog.blocksize", "256 MiB", bytes;
+        /// The part of the block size at which a new log file is begun.
+        wal_roll_multiplier: f64 = "hbase.regionserver.logroll.multiplier", "0.5", factor;
+        /// Age at which a new log file is begun however small the old one is.
+        wal_roll_interval_ms: u64 = "hbase.regionserver.logroll.period", "1 h", millis;
+        /// Log files from which the regions that hold the oldest one are flushed.
+        ///
+        /// `auto`: what twice the memory of all memstores takes, at least 32. More: fewer forced flushes and a longer
+        /// replay after a crash.
+        wal_files_max: Option<u32> = "hbase.regionserver.maxlogs", "auto", count_or_auto;
+    }
+    "Requests" {
+        /// Time without a call after which a scanner is closed. Clients should be set to the same.
+        scanner_lease_ms: u64 = "hbase.client.scanner.timeout.period" | "hbase.regionserver.lease.period",
+            "60000", millis;
+        /// Bytes of cells in one answer to a scan, whatever the client asks for.
+        scan_result_bytes_max: u64 = "hbase.server.scanner.max.result.size", "100 MiB", bytes;
+        /// The largest request; a larger one is refused unread (RequestTooBigException).
+        request_bytes_max: u64 = "hbase.ipc.max.request.size", "256 MiB", bytes;
+        /// Bytes of all requests at work; beyond, clients are told to come back later (CallQueueTooBigException).
+        call_queue_bytes_max: u64 = "hbase.ipc.server.max.callqueue.size", "1 GiB", bytes;
+        /// The largest cell that is stored.
+        cell_bytes_max: Option<u64> = "hbase.server.keyvalue.maxsize", "10 MiB", bytes_or_no_limit;
+    }
+}
+
+impl Config {
+    /// Size at which a new log file is begun.
+    pub fn wal_roll_bytes(&self) -> u64 {
+        (self.wal_block_bytes as f64 * self.wal_roll_multiplier) as u64
+    }
+
+    /// Log files from which regions are flushed, where all memstores together may hold `memstores_bytes`.
+    pub fn wal_files_max_for(&self, memstores_bytes: u64) -> u32 {
+        // Source: HBase's AbstractFSWAL: max(32, 2 * memstore limit / roll size).
+        let by_memory = memstores_bytes.saturating_mul(2) / self.wal_roll_bytes().max(1);
+        self.wal_files_max.unwrap_or_else(|| u32::try_from(by_memory).unwrap_or(u32::MAX).max(32))
+    }
+
+    /// The memory that the options give, where the process may have `limit` (see
+    /// [`memory::limit_bytes`](crate::memory::limit_bytes)).
+    pub fn memory_bytes(&self, limit: u64) -> u64 {
+        self.memory.of(limit)
+    }
+}

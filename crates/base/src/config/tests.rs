@@ -1,0 +1,238 @@
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::*;
+
+/// Directories for one test, removed at its end.
+struct Dirs(PathBuf);
+
+impl Dirs {
+    fn new() -> Dirs {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        Dirs(std::env::temp_dir().join(format!("grampus-config-{}-{number}", std::process::id())))
+    }
+
+    /// A directory with an `hbase-site.xml` of these properties.
+    #[allow(clippy::disallowed_methods)] // The files of a test.
+    fn site(&self, name: &str, inside: &str) -> PathBuf {
+        let dir = self.0.join(name);
+        std::fs::create_dir_all(&dir).unwrap();
+        std::fs::write(dir.join(SITE_FILE), format!("<configuration>{inside}</configuration>")).unwrap();
+        dir
+    }
+}
+
+impl Drop for Dirs {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn property(key: &str, value: &str) -> String {
+    format!("<property><name>{key}</name><value>{value}</value></property>")
+}
+
+fn set(arguments: &[&str]) -> Result<Config, Error> {
+    let mut sources = Sources::default();
+    for argument in arguments {
+        sources.set(argument)?;
+    }
+    Config::load(&sources)
+}
+
+fn variables(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
+    pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+}
+
+#[test]
+fn the_defaults() {
+    let config = Config::default();
+    assert_eq!(config.root_dir, PathBuf::from("./grampus-data"));
+    assert_eq!((config.master_port, config.region_server_port, config.zookeeper_port), (16000, 16020, 2181));
+    assert_eq!((config.master_info_port, config.region_server_info_port), (Some(16010), Some(16030)));
+    assert!(config.region_server_address.is_loopback());
+    assert_eq!(config.memstore_flush_bytes, 128 << 20);
+    assert_eq!(config.scanner_lease_ms, 60_000);
+    assert_eq!(config.cell_bytes_max, Some(10 << 20));
+    assert_eq!(config.checksum, Checksum::Crc32c);
+    assert_eq!(config.wal_roll_bytes(), 128 << 20);
+    assert_eq!(config.wal_files_max_for(1 << 30), 32);
+    assert_eq!(config.wal_files_max_for(64 << 30), 1024);
+    assert_eq!(config.memory_bytes(10 << 30), 4 << 30);
+    assert!(config.warnings().is_empty());
+    assert_eq!(config.settings().len(), OPTIONS.len());
+    assert!(config.settings().iter().all(|setting| setting.origin == Origin::Default));
+}
+
+#[test]
+fn keys_and_variables_are_unique() {
+    let keys: Vec<&str> =
+        OPTIONS.iter().flat_map(|o| std::iter::once(o.key).chain(o.aliases.iter().copied())).collect();
+    assert_eq!(keys.iter().collect::<BTreeSet<_>>().len(), keys.len());
+    assert_eq!(keys.iter().map(|key| variable_of(key)).collect::<BTreeSet<_>>().len(), keys.len());
+    assert_eq!(
+        variable_of("hbase.zookeeper.property.clientPort"),
+        "GRAMPUS_HBASE_ZOOKEEPER_PROPERTY_CLIENTPORT"
+    );
+    assert_eq!(variable_of("grampus.memory"), "GRAMPUS_MEMORY");
+}
+
+#[test]
+fn the_stronger_source_wins() {
+    let dirs = Dirs::new();
+    let mut sources = Sources::default();
+    let port = |sources: &Sources| Config::load(sources).unwrap().master_port;
+    let origin = |sources: &Sources| {
+        let config = Config::load(sources).unwrap();
+        config.settings().iter().find(|setting| setting.key == "hbase.master.port").unwrap().origin.clone()
+    };
+    sources.directories.push(dirs.site("weak", &property("hbase.master.port", "1")));
+    assert_eq!(port(&sources), 1);
+    sources.directories.push(dirs.site("strong", &property("hbase.master.port", "2")));
+    assert_eq!((port(&sources), origin(&sources)), (2, Origin::File(dirs.0.join("strong/hbase-site.xml"))));
+    sources.environment = variables(&[("GRAMPUS_HBASE_MASTER_PORT", "3")]);
+    assert_eq!(
+        (port(&sources), origin(&sources).to_string()),
+        (3, "environment variable GRAMPUS_HBASE_MASTER_PORT".into())
+    );
+    sources.set("hbase.master.port=4").unwrap();
+    assert_eq!((port(&sources), origin(&sources)), (4, Origin::CommandLine));
+    sources.set("hbase.master.port = 5").unwrap();
+    assert_eq!(port(&sources), 5, "the last of the command line");
+}
+
+#[test]
+fn what_is_final_stays_but_for_the_command_line() {
+    let dirs = Dirs::new();
+    let fixed = "<property><name>hbase.master.port</name><value>1</value><final>true</final></property>";
+    let mut sources = Sources {
+        directories: vec![
+            dirs.site("first", fixed),
+            dirs.site("second", &property("hbase.master.port", "2")),
+        ],
+        ..Sources::default()
+    };
+    let config = Config::load(&sources).unwrap();
+    assert_eq!(config.master_port, 1);
+    assert!(config.warnings()[0].contains("final already"), "{:?}", config.warnings());
+    sources.set("hbase.master.port=3").unwrap();
+    assert_eq!(Config::load(&sources).unwrap().master_port, 3);
+    // In one file too, the first that is final counts.
+    sources = Sources::default();
+    let twice = format!("{fixed}{}", property("hbase.master.port", "2"));
+    sources.directories.push(dirs.site("twice", &twice));
+    assert_eq!(Config::load(&sources).unwrap().master_port, 1);
+}
+
+#[test]
+fn older_keys_mean_the_same() {
+    let dirs = Dirs::new();
+    assert_eq!(set(&["hbase.hstore.compactionThreshold=5"]).unwrap().compaction_files_min, 5);
+    // In one source the current key counts, in whatever order.
+    let both =
+        [property("hbase.hstore.compaction.min", "4"), property("hbase.hstore.compactionThreshold", "5")];
+    for (name, inside) in [("one", both.concat()), ("other", [&*both[1], &*both[0]].concat())] {
+        let mut sources = Sources { directories: vec![dirs.site(name, &inside)], ..Sources::default() };
+        assert_eq!(Config::load(&sources).unwrap().compaction_files_min, 4);
+        // A stronger source may use the older key.
+        sources.set("hbase.hstore.compactionThreshold=6").unwrap();
+        assert_eq!(Config::load(&sources).unwrap().compaction_files_min, 6);
+    }
+}
+
+#[test]
+fn unknown_keys_are_warned_of() {
+    let dirs = Dirs::new();
+    let mut sources = Sources {
+        directories: vec![dirs.site("d", &property("hbase.cluster.distributed", "true"))],
+        environment: variables(&[("GRAMPUS_NO_SUCH", "x"), ("GRAMPUS_LOG", "debug"), ("PATH", "/bin")]),
+        other_variables: vec!["GRAMPUS_LOG".to_owned()],
+        ..Sources::default()
+    };
+    sources.set("hbase.mistyped=1").unwrap();
+    let config = Config::load(&sources).unwrap();
+    let warned = config.warnings().join("\n");
+    for part in ["hbase.cluster.distributed (", "GRAMPUS_NO_SUCH", "hbase.mistyped (command line)"] {
+        assert!(warned.contains(part), "{part} in {warned}");
+    }
+    assert_eq!(config.warnings().len(), 3);
+}
+
+#[test]
+fn values_refer_to_others() {
+    let dirs = Dirs::new();
+    let inside = [
+        property("site.base", "${env.BASE:-/srv}"),
+        property("hbase.rootdir", "file://${site.base}/${user.name}"),
+        property("hbase.master.info.port", "${hbase.master.port}"),
+    ];
+    let mut sources = Sources { directories: vec![dirs.site("d", &inside.concat())], ..Sources::default() };
+    sources.environment = variables(&[("USER", "me")]);
+    let config = Config::load(&sources).unwrap();
+    assert_eq!(config.root_dir, PathBuf::from("/srv/me"));
+    assert_eq!(config.master_info_port, Some(16000), "an option that nobody set has its default");
+    sources.environment = variables(&[("USER", "me"), ("BASE", "/else")]);
+    assert_eq!(Config::load(&sources).unwrap().root_dir, PathBuf::from("/else/me"));
+    sources.environment.clear();
+    let error = Config::load(&sources).unwrap_err().to_string();
+    assert!(error.contains("hbase.rootdir") && error.contains("${user.name} is not set"), "{error}");
+}
+
+#[test]
+fn refusals_say_what_where_and_why() {
+    let message = |arguments: &[&str]| set(arguments).unwrap_err().to_string();
+    assert_eq!(
+        message(&["hbase.rootdir=hdfs://nn:8020/hbase"]),
+        "hbase.rootdir = 'hdfs://nn:8020/hbase' (command line): hdfs:// is not supported yet; give a directory of this machine"
+    );
+    assert_eq!(
+        message(&["hbase.master.port=many"]),
+        "hbase.master.port = 'many' (command line): expected a port from 0 to 65535"
+    );
+    assert_eq!(message(&["nonsense"]), "--set nonsense: expected key=value");
+    assert!(message(&["=x"]).contains("expected key=value"));
+    assert!(message(&["hfile.block.cache.size=0.5"]).contains("more than 0.8 of the memory"));
+    assert!(set(&["hfile.block.cache.size=0.5", "hbase.regionserver.global.memstore.size=0.3"]).is_ok());
+    assert!(message(&["hbase.hstore.compaction.max=2"]).contains("hbase.hstore.compaction.min"));
+    let long = message(&[&format!("hbase.master.port={}\n", "9".repeat(10_000))]);
+    assert!(long.len() < 300 && !long.contains('\n'), "{long}");
+}
+
+#[test]
+fn files_that_cannot_be_read() {
+    let dirs = Dirs::new();
+    let load = |dir: PathBuf| Config::load(&Sources { directories: vec![dir], ..Sources::default() });
+    let missing = load(dirs.0.join("missing")).unwrap_err();
+    assert!(matches!(missing, Error::Unreadable { .. }), "{missing}");
+    let empty = dirs.0.join("empty");
+    std::fs::create_dir_all(&empty).unwrap();
+    assert!(load(empty).unwrap().warnings()[0].contains("no such file"));
+    let broken = load(dirs.site("broken", "\n\n<property>")).unwrap_err();
+    assert!(matches!(broken, Error::Malformed { line: 3, .. }), "{broken:?}");
+    let large = load(dirs.site("large", &" ".repeat(site::FILE_BYTES_MAX as usize))).unwrap_err();
+    assert!(large.to_string().contains("more than 4 MiB"), "{large}");
+    let directory = dirs.0.join("directory");
+    std::fs::create_dir_all(directory.join(SITE_FILE)).unwrap();
+    assert!(matches!(load(directory), Err(Error::Unreadable { .. })));
+}
+
+#[test]
+fn ports_move_together() {
+    let config =
+        set(&["grampus.port.offset=100", "hbase.master.info.port=-1", "hbase.master.port=0"]).unwrap();
+    assert_eq!((config.master_port, config.region_server_port, config.zookeeper_port), (0, 16120, 2281));
+    assert_eq!((config.master_info_port, config.region_server_info_port), (None, Some(16130)));
+    let error = set(&["grampus.port.offset=60000"]).unwrap_err().to_string();
+    assert!(error.contains("above 65535"), "{error}");
+}
+
+#[test]
+fn the_page_names_every_option() {
+    let page = document();
+    for option in OPTIONS {
+        assert!(page.contains(&format!("### `{}`", option.key)), "{}", option.key);
+        assert!(!option.doc.is_empty());
+    }
+    assert!(page.contains("* older key: `hbase.hstore.compactionThreshold`"));
+}

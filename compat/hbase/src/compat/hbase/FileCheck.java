@@ -16,16 +16,25 @@ import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import java.util.stream.Stream;
 import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.hbase.HBaseConfiguration;
+import org.apache.hadoop.hbase.fs.HFileSystem;
+import org.apache.hadoop.hbase.io.hfile.CacheConfig;
+import org.apache.hadoop.hbase.io.hfile.HFile;
 import org.apache.hadoop.hbase.io.hfile.HFilePrettyPrinter;
+import org.apache.hadoop.hbase.io.hfile.HFileScanner;
+import org.apache.hadoop.hbase.wal.WAL;
+import org.apache.hadoop.hbase.wal.WALFactory;
 import org.apache.hadoop.hbase.wal.WALPrettyPrinter;
 
 /**
  * Has HBase's own printers read files: every HFile and every log below the given paths, in this one JVM.
  *
  * <p>An HFile is accepted if the printer (-v -m -p -k) ends with 0, complains of nothing, and meets as many cells as
- * the trailer promises. A log is accepted if the printer reads it to its end without an exception. One line a file;
- * exit code 0 if all are accepted, 1 if some are not, 2 if there was none of either kind.
+ * the trailer promises; and if a reader that verifies checksums, which the printer does not, finds none that fails.
+ * A log is accepted if the printer reads it without an exception; since HBase ends silently at a torn or damaged
+ * entry, the line says how far it came. One line a file; exit code 0 if all are accepted, 1 if some are not, 2 if
+ * there was none of either kind.
  */
 public final class FileCheck {
   private static final byte[] HFILE_TRAILER_MAGIC = "TRABLK\"$".getBytes(StandardCharsets.US_ASCII);
@@ -108,8 +117,29 @@ public final class FileCheck {
     }
     long scanned = number(SCANNED, out.text());
     long promised = number(PROMISED, out.text());
-    return scanned == promised && out.cells == scanned ? "ok, " + scanned + " cells"
-        : "REFUSED: " + scanned + " cells scanned, " + out.cells + " printed, " + promised + " in the trailer";
+    if (scanned != promised || out.cells != scanned) {
+      return "REFUSED: " + scanned + " cells scanned, " + out.cells + " printed, " + promised + " in the trailer";
+    }
+    return verified(path, scanned);
+  }
+
+  /** Reads the file once more as a region server does, which verifies HBase's checksums. */
+  private static String verified(Path path, long cells) {
+    HFile.getAndResetChecksumFailuresCount();
+    try (HFileSystem fs = new HFileSystem(local(), true);
+        HFile.Reader reader = HFile.createReader(fs, new org.apache.hadoop.fs.Path(path.toUri()),
+            CacheConfig.DISABLED, true, local())) {
+      HFileScanner scanner = reader.getScanner(local(), false, false);
+      long met = 0;
+      for (boolean more = scanner.seekTo(); more; more = scanner.next()) {
+        met++;
+      }
+      long failures = HFile.getAndResetChecksumFailuresCount();
+      return failures == 0 && met == cells ? "ok, " + cells + " cells"
+          : "REFUSED: " + failures + " checksums fail, " + met + " cells of " + cells;
+    } catch (IOException | RuntimeException | Error thrown) {
+      return "REFUSED: " + thrown;
+    }
   }
 
   private static String log(Path path) {
@@ -121,7 +151,22 @@ public final class FileCheck {
     } catch (IOException | RuntimeException | Error thrown) {
       return "REFUSED: after " + out.entries + " entries: " + thrown;
     }
-    return "ok, " + out.entries + " entries";
+    return reach(path, out.entries);
+  }
+
+  /** How far the reader comes. A log that was closed ends in a trailer, which is no entry. */
+  private static String reach(Path path, long printed) {
+    try (FileSystem fs = FileSystem.getLocal(local());
+        WAL.Reader reader = WALFactory.createReader(fs, new org.apache.hadoop.fs.Path(path.toUri()), local())) {
+      long entries = 0;
+      while (reader.next() != null) {
+        entries++;
+      }
+      String reach = entries + " entries, read to " + reader.getPosition() + " of " + Files.size(path) + " bytes";
+      return entries == printed ? "ok, " + reach : "REFUSED: " + printed + " entries printed, but " + reach;
+    } catch (IOException | RuntimeException | Error thrown) {
+      return "REFUSED: " + thrown;
+    }
   }
 
   private static Configuration local() {

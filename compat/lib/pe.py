@@ -1,0 +1,59 @@
+"""Runs HBase's PerformanceEvaluation (2.5.10, threads of one JVM) and reads what it printed."""
+import os
+import re
+import shutil
+import subprocess
+
+from javatools import SERVER_OPENS, client_class_path, conf_directory, hbase_class_path, java
+
+# Words of a log that tell of a failure. PerformanceEvaluation itself ends with 0 after some.
+TROUBLE = re.compile(r"Exception|\bERROR\b|\bFATAL\b|Caused by")
+
+
+class Outcome:
+    """One run: its exit code, the troubles in its log, and how long the slowest client worked."""
+
+    def __init__(self, code, text, operations):
+        self.code = code
+        self.text = text
+        self.troubles = [line for line in text.splitlines() if TROUBLE.search(line)]
+        timing = re.search(r"duration \]\s+Min: \d+ms\s+Max: (\d+)ms\s+Avg: (\d+)ms", text)
+        self.milliseconds = int(timing.group(2)) if timing else None
+        self.operations = operations
+
+    def good(self):
+        return self.code == 0 and not self.troubles and self.milliseconds is not None
+
+    def per_second(self):
+        return self.operations * 1000 / self.milliseconds if self.milliseconds else float("nan")
+
+
+def run(endpoint, command, clients, rows, operations=None, options=(), patience_s=3600):
+    """Runs `command` with `rows` a client; `operations` is what is counted, if not rows times clients."""
+    conf = conf_directory(endpoint.settings("zk"), "info")
+    arguments = [java(), *SERVER_OPENS, "-Xmx2g", "-XX:-UsePerfData", "-cp", f"{conf}:{hbase_class_path()}",
+                 "org.apache.hadoop.hbase.PerformanceEvaluation", "--nomapred", f"--rows={rows}", *options,
+                 command, str(clients)]
+    done = subprocess.run(arguments, cwd=conf, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                          errors="replace", timeout=patience_s)
+    shutil.rmtree(conf, ignore_errors=True)
+    return Outcome(done.returncode, done.stdout, operations or rows * clients)
+
+
+def tool(endpoint, *arguments, patience_s=1800):
+    """Runs compat.Tool and returns what it printed."""
+    conf = conf_directory(endpoint.settings("zk"), "error")
+    done = subprocess.run([java(), "-Xmx1g", "-cp", f"{conf}:{client_class_path('2.5.10')}", "compat.Tool", *arguments],
+                          stdout=subprocess.PIPE, text=True, timeout=patience_s)
+    shutil.rmtree(conf, ignore_errors=True)
+    if done.returncode:
+        raise RuntimeError(f"compat.Tool {' '.join(arguments)} failed")
+    return done.stdout.strip()
+
+
+def every_nth(total, clients, rows):
+    """Options by which `clients` read `rows` each, uniformly from `total` rows, and the --rows to go with them."""
+    share = total // clients
+    step = max(1, round(share / rows))
+    # The rate's inverse is rounded down; the hundredth keeps it from falling below the step.
+    return share, [f"--sampleRate={1 / (step + 0.01):.6f}"], share // step

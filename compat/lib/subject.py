@@ -1,0 +1,91 @@
+"""The server that a script is pointed at: started for the occasion, or already running."""
+import os
+import shutil
+import sys
+import tempfile
+
+import servers
+from javatools import COMPAT, TARGET, Endpoint, die
+
+# Port offsets of servers started here: apart from each other, from a user's own, and from ephemeral ports.
+HBASE_OFFSET = 10000
+GRAMPUS_OFFSET = 11000
+
+
+def add_options(parser):
+    """Adds the options that choose a server."""
+    choice = parser.add_mutually_exclusive_group()
+    choice.add_argument("--grampus", metavar="BINARY", help="start this binary; default: the newest below target/")
+    choice.add_argument("--running", action="store_true", help="ask a server that already runs")
+    choice.add_argument("--hbase", action="store_true", help="start real HBase and ask it")
+    Endpoint.add_options(parser)
+    return choice
+
+
+def chosen(arguments):
+    """The server that the options choose, as a context manager with `name`, `endpoint` and `server`."""
+    if arguments.running:
+        return Running(Endpoint.of(arguments))
+    if arguments.hbase:
+        return hbase()
+    return grampus(arguments.grampus, arguments.port_offset or GRAMPUS_OFFSET)
+
+
+def hbase(heap="1g", settings=None):
+    """A fresh HBase."""
+    return Started("hbase", lambda directory: servers.hbase(directory, HBASE_OFFSET, heap, settings=settings))
+
+
+def grampus(binary=None, port_offset=GRAMPUS_OFFSET, settings=None):
+    """A fresh Grampus, by default the binary built last."""
+    binary = binary or newest_grampus()
+    return Started("grampus", lambda directory: servers.grampus(binary, directory, port_offset, settings=settings))
+
+
+def newest_grampus():
+    """The binary that was built last."""
+    built = [os.path.join(COMPAT, "..", "target", profile, "grampus") for profile in ("debug", "release")]
+    built = [os.path.normpath(path) for path in built if os.path.exists(path)]
+    if not built:
+        die("no grampus below target/; build it with: cargo build, or name one with --grampus")
+    return max(built, key=os.path.getmtime)
+
+
+class Running:
+    """A server that somebody else started and stops."""
+
+    name = "running"
+    server = None
+
+    def __init__(self, endpoint):
+        self.endpoint = endpoint
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        pass
+
+
+class Started:
+    """A server in a fresh directory below target; the directory is kept only if something went wrong."""
+
+    def __init__(self, name, start):
+        self.name = name
+        self._start = start
+        self.server = None
+
+    def __enter__(self):
+        os.makedirs(TARGET, exist_ok=True)
+        self.directory = tempfile.mkdtemp(prefix=f"{self.name}.", dir=TARGET)
+        self.server = self._start(self.directory)
+        self.endpoint = self.server.endpoint
+        return self
+
+    def __exit__(self, kind, *_):
+        ended_early = not self.server.running()
+        self.server.stop()
+        if ended_early:
+            print(f"{self.server.name} ended during the run; its log: {self.server.log}", file=sys.stderr)
+        elif kind is None:
+            shutil.rmtree(self.directory, ignore_errors=True)

@@ -168,6 +168,9 @@ impl Failure {
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.class, self.message)
+        match self.message.trim_end_matches('\n') {
+            "" => f.write_str(&self.class),
+            message => write!(f, "{}: {message}", self.class),
+        }
     }
 }

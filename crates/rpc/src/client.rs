@@ -50,7 +50,7 @@ pub enum Error {
         timeout: Duration,
     },
     /// The server answered with an exception.
-    #[error("{}", .0.stack_trace)]
+    #[error("{}", .0.stack_trace.trim_end())]
     Remote(Arc<RemoteException>),
 }
 

@@ -203,7 +203,7 @@ async fn failures_carry_class_text_and_place() {
     raw.call(1, "Fail", b"").await;
     let exception = raw.response().await.outcome.unwrap_err();
     assert_eq!(exception.class, "org.apache.hadoop.hbase.exceptions.RegionMovedException");
-    assert_eq!(exception.stack_trace, format!("{}: moved", exception.class));
+    assert_eq!(exception.stack_trace, format!("{}: moved\n", exception.class));
     assert_eq!(exception.location, Some(("h1".into(), 16020)));
 }
 
@@ -239,7 +239,7 @@ async fn a_request_that_is_too_big_is_answered_from_its_header_then_closed() {
         assert_eq!((response.call_id, exception.class.as_str(), exception.do_not_retry), (77, class, true));
         let text = format!(
             "{class}: RPC data length of {claimed} received from 127.0.0.1 is greater than max allowed 1000. Set \
-             \"hbase.ipc.max.request.size\" on server to override this limit (not recommended)"
+             \"hbase.ipc.max.request.size\" on server to override this limit (not recommended)\n"
         );
         assert_eq!(exception.stack_trace, text);
         assert!(raw.until_closed().await.is_empty());

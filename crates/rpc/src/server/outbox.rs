@@ -54,11 +54,11 @@ impl Outbox {
         }
     }
 
-    /// Adds the failure of a call; the text begins with the class, as a Java stack trace does.
+    /// Adds the failure of a call; the text is that of a Java stack trace without the stack.
     pub(super) fn push_failure(&mut self, call_id: u32, failure: &Failure) {
         let exception = ExceptionResponse {
             class: &failure.class,
-            stack_trace: &failure.to_string(),
+            stack_trace: &format!("{failure}\n"),
             location: failure.location.as_ref().map(|(host, port)| (host.as_str(), *port)),
             do_not_retry: failure.do_not_retry,
             server_overloaded: failure.server_overloaded,

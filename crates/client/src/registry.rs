@@ -1,0 +1,160 @@
+//! How a client finds its cluster: by ZooKeeper's znodes, or by asking servers that it was told of.
+
+use std::time::Duration;
+
+use base::env::Env;
+use bytes::Bytes;
+use cell::region::ServerName;
+use zk::Names;
+use zk::payload;
+
+use crate::connections::{Connections, Outgoing};
+use crate::error::{Error, Result};
+
+const SERVICE: &str = "ClientMetaService";
+/// Time for one ZooKeeper server to answer.
+const ZOOKEEPER_TIMEOUT: Duration = Duration::from_secs(10);
+/// ZooKeeper's port where none is named.
+const ZOOKEEPER_PORT: u16 = 2181;
+/// The master's port where none is named.
+const MASTER_PORT: u16 = 16000;
+
+/// Where to ask first.
+#[derive(Debug, Clone)]
+pub enum Registry {
+    /// ZooKeeper's znodes.
+    ZooKeeper {
+        /// Servers, any of which will do.
+        servers: Vec<(String, u16)>,
+        /// The znodes' names.
+        names: Names,
+    },
+    /// Masters or region servers, any of which will do.
+    Rpc {
+        /// The servers.
+        servers: Vec<(String, u16)>,
+    },
+}
+
+impl Registry {
+    /// ZooKeeper at `quorum` (`host[:port],...`), znodes below `parent`.
+    pub fn zookeeper(quorum: &str, parent: &str) -> Registry {
+        Registry::ZooKeeper { servers: servers(quorum, ZOOKEEPER_PORT), names: Names::below(parent) }
+    }
+
+    /// The servers of `hbase.client.bootstrap.servers` or `hbase.masters` (`host[:port],...`).
+    pub fn rpc(bootstrap: &str) -> Registry {
+        Registry::Rpc { servers: servers(bootstrap, MASTER_PORT) }
+    }
+
+    /// The cluster's id.
+    ///
+    /// # Errors
+    /// [`Error::Registry`].
+    pub async fn cluster_id(&self, env: &Env, connections: &Connections) -> Result<String> {
+        match self {
+            Registry::ZooKeeper { servers, names } => {
+                let data = znode(env, servers, &names.hbaseid()).await?;
+                payload::read_cluster_id(&data).map_err(unusable)
+            }
+            Registry::Rpc { servers } => {
+                let answer: proto::GetClusterIdResponse =
+                    ask(connections, servers, "GetClusterId", &proto::GetClusterIdRequest {}).await?;
+                answer.cluster_id.ok_or_else(|| unusable("it has no id yet"))
+            }
+        }
+    }
+
+    /// The active master.
+    ///
+    /// # Errors
+    /// [`Error::Registry`].
+    pub async fn master(&self, env: &Env, connections: &Connections) -> Result<ServerName> {
+        match self {
+            Registry::ZooKeeper { servers, names } => {
+                let data = znode(env, servers, &names.master()).await?;
+                payload::read_master(&data).map_err(unusable)
+            }
+            Registry::Rpc { servers } => {
+                let answer: proto::GetActiveMasterResponse =
+                    ask(connections, servers, "GetActiveMaster", &proto::GetActiveMasterRequest {}).await?;
+                server_name(answer.server_name, "no master is active")
+            }
+        }
+    }
+
+    /// Where `hbase:meta` is served.
+    ///
+    /// # Errors
+    /// [`Error::Registry`].
+    pub async fn meta(&self, env: &Env, connections: &Connections) -> Result<ServerName> {
+        let nowhere = "hbase:meta is not served";
+        match self {
+            Registry::ZooKeeper { servers, names } => {
+                let data = znode(env, servers, &names.meta_region_server(0)).await?;
+                payload::read_meta_region_server(&data).map_err(unusable)?.ok_or_else(|| unusable(nowhere))
+            }
+            Registry::Rpc { servers } => {
+                let request = proto::GetMetaRegionLocationsRequest {};
+                let answer: proto::GetMetaRegionLocationsResponse =
+                    ask(connections, servers, "GetMetaRegionLocations", &request).await?;
+                let mut locations = answer.meta_locations.into_iter();
+                let first = locations.find(|location| location.region_info.replica_id() == 0);
+                server_name(first.and_then(|location| location.server_name), nowhere)
+            }
+        }
+    }
+}
+
+fn servers(text: &str, default_port: u16) -> Vec<(String, u16)> {
+    let entries = text.split(',').map(str::trim).filter(|entry| !entry.is_empty());
+    let parse = |entry: &str| match entry.rsplit_once(':').map(|(host, port)| (host, port.parse())) {
+        Some((host, Ok(port))) => (host.to_string(), port),
+        _ => (entry.to_string(), default_port),
+    };
+    entries.map(parse).collect()
+}
+
+fn unusable(error: impl ToString) -> Error {
+    Error::Registry(error.to_string())
+}
+
+fn server_name(message: Option<proto::ServerName>, otherwise: &str) -> Result<ServerName> {
+    let message = message.ok_or_else(|| unusable(otherwise))?;
+    ServerName::try_from(&message).map_err(unusable)
+}
+
+async fn znode(env: &Env, servers: &[(String, u16)], path: &str) -> Result<Bytes> {
+    let mut session = zk::client::Client::connect(env, servers, ZOOKEEPER_TIMEOUT).await.map_err(unusable)?;
+    let data = session.get_data(path).await.map_err(unusable);
+    session.close().await;
+    data
+}
+
+/// Asks one server after the other until one answers.
+async fn ask<M: prost::Message, R: prost::Message + Default>(
+    connections: &Connections,
+    servers: &[(String, u16)],
+    method: &'static str,
+    message: &M,
+) -> Result<R> {
+    let mut failures = Vec::new();
+    for (host, port) in servers {
+        match connections.call(host, *port, Outgoing::new(SERVICE, method, message)).await {
+            Ok((answer, _)) => return Ok(answer),
+            Err(error) => failures.push(error.to_string()),
+        }
+    }
+    Err(unusable(format!("{method}: {}", failures.join("; "))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ports_may_be_left_out() {
+        let expected = [("a".to_string(), 2181), ("b".to_string(), 7), ("::1".to_string(), 9)];
+        assert_eq!(servers("a, b:7,,::1:9", 2181), expected);
+    }
+}

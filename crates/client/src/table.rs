@@ -1,0 +1,164 @@
+//! One table: reads and writes of rows.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use cell::mutation::Mutation;
+use cell::query::{Get, Scan};
+use cell::schema::TableName;
+use proto::{GetRequest, GetResponse, MutateRequest, MutateResponse};
+use rpc::CellBlock;
+
+use crate::connections::{HIGH_PRIORITY, Outgoing};
+use crate::error::{Error, Result};
+use crate::locations::{Location, Position};
+use crate::message::{self, Cells, Row};
+use crate::retry::Retry;
+use crate::scanner::{ScanOptions, Scanner};
+use crate::{Action, Client, batch};
+
+/// A table. Cheap to clone.
+#[derive(Clone)]
+pub struct Table {
+    client: Client,
+    name: TableName,
+}
+
+impl Table {
+    pub(crate) fn new(client: Client, name: TableName) -> Table {
+        Table { client, name }
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &TableName {
+        &self.name
+    }
+
+    /// Reads a row; one without cells if there is none.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn get(&self, get: &Get) -> Result<Row> {
+        let (response, cells) = self.get_response(get).await?;
+        Cells::of(cells).row(&response.result.unwrap_or_default())
+    }
+
+    /// Whether a row has any of the cells asked for.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn exists(&self, get: &Get) -> Result<bool> {
+        let get = Get { existence_only: true, ..get.clone() };
+        let (response, _) = self.get_response(&get).await?;
+        Ok(response.result.is_some_and(|result| result.exists()))
+    }
+
+    async fn get_response(&self, get: &Get) -> Result<(GetResponse, Bytes)> {
+        let message = message::get(get);
+        self.at_row(&get.row, "Get", CellBlock::new(), |location| GetRequest {
+            region: message::region_specifier(&location.region),
+            get: message.clone(),
+        })
+        .await
+    }
+
+    /// Puts into or deletes from one row; durable when it returns.
+    ///
+    /// # Errors
+    /// [`Error`]. After [`Error::Connection`] or [`Error::Exhausted`] it may have been done or not.
+    pub async fn mutate(&self, mutation: &Mutation) -> Result<()> {
+        let mut cells = CellBlock::new();
+        let message = message::mutation(mutation, &mut cells);
+        let nonce_group = (mutation.nonce.0 != 0).then_some(mutation.nonce.0);
+        let request = |location: &Location| MutateRequest {
+            region: message::region_specifier(&location.region),
+            mutation: message.clone(),
+            nonce_group,
+            ..MutateRequest::default()
+        };
+        let (response, _): (MutateResponse, Bytes) =
+            self.at_row(&mutation.row, "Mutate", cells, request).await?;
+        match response.processed {
+            Some(false) => Err(Error::Malformed("a mutation without a condition was not processed".into())),
+            _ => Ok(()),
+        }
+    }
+
+    /// Calls the server of a row's region until it answers.
+    async fn at_row<M: prost::Message, R: prost::Message + Default>(
+        &self,
+        row: &Bytes,
+        method: &'static str,
+        cells: CellBlock,
+        request: impl Fn(&Location) -> M,
+    ) -> Result<(R, Bytes)> {
+        let mut retry = Retry::new(self.client.env(), self.client.options());
+        let position = Position::At(row.clone());
+        loop {
+            let error = match self.client.locate(&self.name, &position).await {
+                Ok(location) => {
+                    let message = request(&location);
+                    let call = Outgoing {
+                        cells: cells.clone(),
+                        priority: self.priority(),
+                        ..Outgoing::new("ClientService", method, &message)
+                    };
+                    match self.client.call_region(&location, call).await {
+                        Ok(answer) => return Ok(answer),
+                        Err(error) => error,
+                    }
+                }
+                Err(error) => error,
+            };
+            self.client.refuse_if_disabled(&self.name, &error).await?;
+            retry.pause(error).await?;
+        }
+    }
+
+    pub(crate) fn priority(&self) -> u32 {
+        if self.name.is_system() { HIGH_PRIORITY } else { 0 }
+    }
+
+    /// Gets and mutations of any rows, each for itself; the outcomes in their order, mutations give empty rows.
+    pub async fn batch(&self, actions: Vec<Action>) -> Vec<Result<Row>> {
+        batch::run(&self.client, &self.name, actions).await
+    }
+
+    /// Mutations of any rows, each for itself.
+    ///
+    /// # Errors
+    /// The first one's that failed; others may have been done.
+    pub async fn mutate_all(&self, mutations: Vec<Mutation>) -> Result<()> {
+        let outcomes = self.batch(mutations.into_iter().map(Action::Mutate).collect()).await;
+        outcomes.into_iter().collect::<Result<Vec<_>>>().map(|_| ())
+    }
+
+    /// Reads rows in order.
+    pub fn scan(&self, scan: Scan) -> Scanner {
+        self.scan_with(scan, ScanOptions::default())
+    }
+
+    /// Reads rows in order, with other options than the usual.
+    pub fn scan_with(&self, scan: Scan, options: ScanOptions) -> Scanner {
+        Scanner::new(self.client.clone(), self.name.clone(), scan, options)
+    }
+
+    /// Its regions and where they are, in order, as `hbase:meta` has them now; those without a server are left out.
+    ///
+    /// # Errors
+    /// [`Error::TableNotFound`] and others.
+    pub async fn regions(&self) -> Result<Vec<Arc<Location>>> {
+        if self.name.is_meta() {
+            return Ok(vec![self.client.locate(&self.name, &Position::Last).await?]);
+        }
+        let rows = self.client.meta_rows(&self.name).await?;
+        if rows.is_empty() {
+            return Err(Error::TableNotFound(self.name.clone()));
+        }
+        let located = rows.into_iter().filter_map(|row| {
+            let server = row.server_name()?;
+            Some(Arc::new(Location { region: row.region, server, seq_num: row.open_seq_num.unwrap_or(-1) }))
+        });
+        Ok(located.collect())
+    }
+}

@@ -113,6 +113,11 @@ impl ServerName {
         let host = parts.next().filter(|host| !host.is_empty())?.to_string();
         Some(ServerName { host, port, start_code })
     }
+
+    /// The name as a part of file names, as Java's `URLEncoder` writes it: the commas as `%2C`.
+    pub fn url_encoded(&self) -> String {
+        self.to_string().replace(',', "%2C").replace(':', "%3A")
+    }
 }
 
 impl fmt::Display for ServerName {

@@ -18,6 +18,7 @@ pub mod chores;
 pub mod error;
 pub mod memstore;
 pub mod mvcc;
+pub mod recovery;
 pub mod region;
 pub mod replay;
 pub mod row_locks;

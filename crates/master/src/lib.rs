@@ -1,1 +1,27 @@
-//! To be filled in.
+//! Layer 5: the master: which tables there are, which server serves which region, and what changes them.
+//!
+//! * [`master`](mod@master): start and initialization;
+//! * [`procedure`]: changes of tables that survive a crash;
+//! * [`assignment`], [`servers`], [`connections`]: regions, region servers, and how they are reached;
+//! * [`meta`], [`location`], [`tables`], [`namespaces`]: what is known of tables, in `hbase:meta`, in files, in memory;
+//! * [`service`]: the calls of clients and of region servers.
+//!
+//! Speaks to region servers through the traits of `wire::service` only. Knows nothing about: regions' insides.
+
+pub mod assignment;
+pub mod connections;
+pub mod context;
+pub mod location;
+pub mod master;
+pub mod meta;
+pub mod namespaces;
+pub mod procedure;
+pub mod refusal;
+pub mod sanity;
+pub mod servers;
+pub mod service;
+pub mod store;
+pub mod tables;
+
+pub use connections::Connections;
+pub use master::{Master, MasterParts};

@@ -1,1 +1,23 @@
-//! To be filled in.
+//! Layer 5: a region server: the services that clients and the master call, and what keeps its regions in order.
+//!
+//! * [`server`]: start, logs, the word with the master, chores;
+//! * [`client`]: `ClientService`, one call a file; [`scanners`]: leases of open scanners;
+//! * [`admin`]: `AdminService`; [`opening`]: opening and closing regions;
+//! * [`regions`], [`schedule`], [`load`]: the regions online, when they are flushed and compacted, their figures;
+//! * [`errors`]: the engine's errors as Java exceptions.
+//!
+//! Speaks to the master through `wire::service` only. Knows nothing about: the master's insides, znodes.
+
+pub mod admin;
+pub mod client;
+pub mod errors;
+pub mod load;
+mod opening;
+pub mod regions;
+pub mod scanners;
+pub mod schedule;
+pub mod server;
+
+pub use admin::Admin;
+pub use client::{Client, ClientRpc};
+pub use server::{RegionServer, RegionServerOptions, RegionServerParts};

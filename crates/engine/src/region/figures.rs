@@ -115,6 +115,15 @@ impl Region {
         }
     }
 
+    /// Paths of the files of the store of `family`, oldest first.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchFamily`](crate::Error::NoSuchFamily).
+    pub fn store_files(&self, family: &[u8]) -> crate::error::Result<Vec<fs::FilePath>> {
+        let at = self.store_of(family)?;
+        Ok(self.view.load().stores[at].files.iter().map(|file| file.path().clone()).collect())
+    }
+
     /// Bytes of the memstores, those being flushed too.
     pub fn memstore_bytes(&self) -> u64 {
         self.view.load().memstore_bytes()

@@ -13,7 +13,7 @@ use hfile::{Block, Miss, Stop};
 use crate::error::{Error, Result};
 use crate::mvcc::ReadGuard;
 use crate::region::Region;
-use crate::scanner::{CellList, FamilyRules, Limits, RegionScanner, Stopped, drive};
+use crate::scanner::{CellList, FamilyRules, Limits, RegionScanner, ResultSink, Stopped, drive};
 use crate::store::RegionView;
 
 impl Region {
@@ -33,20 +33,29 @@ impl Region {
         RegionScanner::new(stores, self.table.order(), &scan, guard, now_ms, self.services.loader.clone())
     }
 
-    /// Reads one row into a list; a server writes results elsewhere, by [`Region::scanner`].
+    /// Reads one row into a list.
+    ///
+    /// # Errors
+    /// As [`Region::get_into`].
+    pub async fn get(&self, get: &Get) -> Result<CellList> {
+        let mut list = CellList::default();
+        self.get_into(get, &mut list).await?;
+        Ok(list)
+    }
+
+    /// Reads one row; its cells, if it has any, become one result of `sink`.
     ///
     /// # Errors
     /// As [`Region::scanner`], [`Error::WrongRegion`], and what reading files can fail with.
-    pub async fn get(&self, get: &Get) -> Result<CellList> {
+    pub async fn get_into(&self, get: &Get, sink: &mut dyn ResultSink) -> Result<()> {
         if get.row.is_empty() {
             return Err(Error::bad_request("Row length is 0"));
         }
         self.check_contains(&get.row)?;
         let mut scanner = self.scanner(&Scan::of(get))?;
-        let mut list = CellList::default();
-        drive(&mut scanner, &mut Limits::default(), &mut list).await?;
+        drive(&mut scanner, &mut Limits::default(), sink).await?;
         self.count_reads(1);
-        Ok(list)
+        Ok(())
     }
 
     /// Reads all that a scan gives into a list; for tests and tools that know it to be small.

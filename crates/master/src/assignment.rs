@@ -1,0 +1,239 @@
+//! Which server serves which region.
+//!
+//! The master asks a server to open or close regions (`AdminService.ExecuteProcedures`); the server answers at once, does
+//! it, and reports each region (`RegionServerStatusService.ReportRegionStateTransition`). The report is written to
+//! `hbase:meta` before it is answered, and only then those who wait for the region go on.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+use cell::region::{RegionInfo, ServerName};
+use cell::schema::TableName;
+use proto::region_state_transition::TransitionCode;
+use tokio::sync::Notify;
+use tracing::{info, warn};
+use wire::exception::JavaException;
+use wire::meta::RegionStateText;
+
+use crate::connections::Connections;
+use crate::meta::MetaTable;
+use crate::servers::Servers;
+
+/// The state of a region as the master knows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RegionState {
+    /// Not served and not asked for.
+    Closed,
+    /// Asked to be opened there.
+    Opening(ServerName),
+    /// Served there.
+    Open(ServerName),
+    /// Asked to be closed there.
+    Closing(ServerName),
+    /// The server could not open it; the reason is in its log.
+    FailedOpen,
+}
+
+/// What the master knows of all regions.
+pub struct Assignment {
+    servers: Arc<Servers>,
+    connections: Arc<dyn Connections>,
+    meta: Arc<MetaTable>,
+    states: Mutex<HashMap<String, (RegionInfo, RegionState)>>,
+    changed: Notify,
+}
+
+impl Assignment {
+    /// Nothing is assigned yet.
+    pub fn new(servers: Arc<Servers>, connections: Arc<dyn Connections>, meta: Arc<MetaTable>) -> Assignment {
+        Assignment { servers, connections, meta, states: Mutex::default(), changed: Notify::new() }
+    }
+
+    /// Opens `regions` and returns when all are open and `hbase:meta` says so.
+    ///
+    /// # Errors
+    /// The exception of a server that cannot be asked, or an `IOException` that names a region that failed to open.
+    pub async fn open(&self, regions: &[RegionInfo]) -> Result<(), JavaException> {
+        let wanted: Vec<RegionInfo> = regions
+            .iter()
+            .filter(|region| !matches!(self.state(region), Some(RegionState::Open(_))))
+            .cloned()
+            .collect();
+        let mut by_server: HashMap<ServerName, Vec<RegionInfo>> = HashMap::new();
+        for region in wanted {
+            by_server.entry(self.servers.pick().await).or_default().push(region);
+        }
+        for (server, regions) in by_server {
+            self.meta.set_opening(&regions, &server).await?;
+            self.set_states(&regions, &RegionState::Opening(server.clone()));
+            self.ask_to_open(&server, &regions).await?;
+        }
+        self.wait_for_open(regions).await
+    }
+
+    /// Closes `regions` and returns when none is served any more and `hbase:meta` says so.
+    ///
+    /// # Errors
+    /// The exception of a server that cannot be asked.
+    pub async fn close(&self, regions: &[RegionInfo]) -> Result<(), JavaException> {
+        let mut by_server: HashMap<ServerName, Vec<RegionInfo>> = HashMap::new();
+        for region in regions {
+            match self.state(region) {
+                Some(
+                    RegionState::Open(server) | RegionState::Closing(server) | RegionState::Opening(server),
+                ) => {
+                    by_server.entry(server).or_default().push(region.clone());
+                }
+                Some(RegionState::Closed | RegionState::FailedOpen) | None => {
+                    self.set_states(std::slice::from_ref(region), &RegionState::Closed);
+                    self.meta.set_state(std::slice::from_ref(region), RegionStateText::Closed).await?;
+                }
+            }
+        }
+        for (server, regions) in by_server {
+            self.meta.set_state(&regions, RegionStateText::Closing).await?;
+            self.set_states(&regions, &RegionState::Closing(server.clone()));
+            self.ask_to_close(&server, &regions).await?;
+        }
+        self.wait_until(|| regions.iter().all(|region| self.state(region) == Some(RegionState::Closed)))
+            .await;
+        Ok(())
+    }
+
+    /// Forgets regions of a table that is gone.
+    pub fn forget(&self, table: &TableName) {
+        self.lock().retain(|_, (region, _)| &region.table != table);
+    }
+
+    /// Takes a region over as `hbase:meta` has it: known, not open.
+    pub fn learn(&self, region: RegionInfo) {
+        self.lock().insert(region.encoded_name(), (region, RegionState::Closed));
+    }
+
+    /// The state of a region; `None` if it is not known.
+    pub fn state(&self, region: &RegionInfo) -> Option<RegionState> {
+        self.lock().get(&region.encoded_name()).map(|(_, state)| state.clone())
+    }
+
+    /// All regions of `table` in the order of their keys, and their states.
+    pub fn regions_of(&self, table: &TableName) -> Vec<(RegionInfo, RegionState)> {
+        let states = self.lock();
+        let mut regions: Vec<_> =
+            states.values().filter(|(region, _)| &region.table == table).cloned().collect();
+        regions.sort_by(|(left, _), (right, _)| left.start_key.cmp(&right.start_key));
+        regions
+    }
+
+    /// All regions and their states.
+    pub fn all(&self) -> Vec<(RegionInfo, RegionState)> {
+        self.lock().values().cloned().collect()
+    }
+
+    /// A server's report of what became of regions. Returns when `hbase:meta` says it too.
+    ///
+    /// # Errors
+    /// What `hbase:meta` answered; the server reports again.
+    pub async fn report(
+        &self,
+        server: &ServerName,
+        code: TransitionCode,
+        regions: &[RegionInfo],
+        open_seq_num: u64,
+    ) -> Result<(), JavaException> {
+        let state = match code {
+            TransitionCode::Opened => {
+                self.meta.set_open(regions, server, open_seq_num).await?;
+                RegionState::Open(server.clone())
+            }
+            TransitionCode::Closed => {
+                self.meta.set_state(regions, RegionStateText::Closed).await?;
+                RegionState::Closed
+            }
+            TransitionCode::FailedOpen => {
+                warn!(%server, ?regions, "regions failed to open");
+                self.meta.set_state(regions, RegionStateText::FailedOpen).await?;
+                RegionState::FailedOpen
+            }
+            other => {
+                return Err(JavaException::unsupported(format!("region transition {}", other.as_str_name())));
+            }
+        };
+        for region in regions {
+            info!(region = %region.encoded_name(), table = %region.table, %server, ?code, "region transition");
+        }
+        self.set_states(regions, &state);
+        Ok(())
+    }
+
+    async fn ask_to_open(&self, server: &ServerName, regions: &[RegionInfo]) -> Result<(), JavaException> {
+        let open_info = regions
+            .iter()
+            .map(|region| proto::open_region_request::RegionOpenInfo {
+                region: region.into(),
+                ..proto::open_region_request::RegionOpenInfo::default()
+            })
+            .collect();
+        let open = proto::OpenRegionRequest {
+            open_info,
+            server_start_code: Some(server.start_code),
+            ..proto::OpenRegionRequest::default()
+        };
+        let request = proto::ExecuteProceduresRequest {
+            open_region: vec![open],
+            ..proto::ExecuteProceduresRequest::default()
+        };
+        self.connections.admin(server).execute_procedures(request).await.map(|_| ())
+    }
+
+    async fn ask_to_close(&self, server: &ServerName, regions: &[RegionInfo]) -> Result<(), JavaException> {
+        let close_region = regions
+            .iter()
+            .map(|region| proto::CloseRegionRequest {
+                region: wire::convert::region_specifier(region),
+                server_start_code: Some(server.start_code),
+                ..proto::CloseRegionRequest::default()
+            })
+            .collect();
+        let request =
+            proto::ExecuteProceduresRequest { close_region, ..proto::ExecuteProceduresRequest::default() };
+        self.connections.admin(server).execute_procedures(request).await.map(|_| ())
+    }
+
+    async fn wait_for_open(&self, regions: &[RegionInfo]) -> Result<(), JavaException> {
+        let settled =
+            |region| matches!(self.state(region), Some(RegionState::Open(_) | RegionState::FailedOpen));
+        self.wait_until(|| regions.iter().all(settled)).await;
+        match regions.iter().find(|region| self.state(region) == Some(RegionState::FailedOpen)) {
+            None => Ok(()),
+            Some(failed) => {
+                Err(JavaException::io(format!("region {} failed to open", failed.name().escape_ascii())))
+            }
+        }
+    }
+
+    async fn wait_until(&self, done: impl Fn() -> bool) {
+        loop {
+            // Registered before the look, so that no change between them is missed.
+            let changed = self.changed.notified();
+            tokio::pin!(changed);
+            changed.as_mut().enable();
+            if done() {
+                return;
+            }
+            changed.await;
+        }
+    }
+
+    fn set_states(&self, regions: &[RegionInfo], state: &RegionState) {
+        let mut states = self.lock();
+        for region in regions {
+            states.insert(region.encoded_name(), (region.clone(), state.clone()));
+        }
+        drop(states);
+        self.changed.notify_waiters();
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, (RegionInfo, RegionState)>> {
+        self.states.lock().expect("no holder of this lock panics")
+    }
+}

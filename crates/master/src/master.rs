@@ -1,0 +1,244 @@
+//! The master: starts, makes `hbase:meta` readable, opens the regions of enabled tables, carries on procedures.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+
+use base::env::Env;
+use cell::region::{RegionInfo, ServerName};
+use cell::schema::{FamilyDescriptor, TableDescriptor, TableName};
+use fs::FileSystem;
+use layout::RootDir;
+use tracing::info;
+use wire::exception::{Answer, JavaException};
+use wire::meta::TableState;
+use zk::Coordinator;
+use zk::names::Names;
+
+use crate::assignment::Assignment;
+use crate::connections::Connections;
+use crate::context::Context;
+use crate::location::MetaLocation;
+use crate::meta::MetaTable;
+use crate::namespaces;
+use crate::procedure::Work;
+use crate::procedure::executor::{Executor, Progress};
+use crate::procedure::journal::Journal;
+use crate::servers::Servers;
+use crate::tables::Tables;
+
+/// What a master needs to begin.
+pub struct MasterParts {
+    /// Time, chance, tasks, network.
+    pub env: Env,
+    /// The files.
+    pub fs: Arc<dyn FileSystem>,
+    /// Where what lies.
+    pub root: RootDir,
+    /// Where procedures are kept.
+    pub journal: Journal,
+    /// How region servers are reached.
+    pub connections: Arc<dyn Connections>,
+    /// Where clients look for the master and `hbase:meta`.
+    pub coordinator: Arc<dyn Coordinator>,
+    /// The znodes there.
+    pub names: Names,
+    /// This master.
+    pub server_name: ServerName,
+    /// The port of its pages.
+    pub info_port: u16,
+    /// The cluster's id.
+    pub cluster_id: String,
+    /// Called when a client asks the cluster to stop, with its words.
+    pub on_stop: Box<dyn Fn(&str) + Send + Sync>,
+}
+
+/// The master of a cluster.
+pub struct Master {
+    context: Arc<Context>,
+    executor: Arc<Executor>,
+    coordinator: Arc<dyn Coordinator>,
+    names: Names,
+    server_name: ServerName,
+    info_port: u16,
+    cluster_id: String,
+    on_stop: Box<dyn Fn(&str) + Send + Sync>,
+    initialized: AtomicBool,
+    // The last flush of each table that was asked for by the old kind of procedure.
+    flushes: Mutex<HashMap<TableName, u64>>,
+}
+
+impl Master {
+    /// A master that knows no tables yet; [`Master::publish`] and [`Master::initialize`] come next.
+    pub fn new(parts: MasterParts) -> Arc<Master> {
+        let writer = format!("master:{}", parts.server_name.port);
+        let servers = Arc::new(Servers::default());
+        let location = Arc::new(MetaLocation::new(
+            parts.env.clone(),
+            parts.coordinator.clone(),
+            parts.names.clone(),
+            writer,
+        ));
+        let meta = Arc::new(MetaTable::new(location, parts.connections.clone()));
+        let context = Arc::new(Context {
+            env: parts.env.clone(),
+            servers: servers.clone(),
+            connections: parts.connections.clone(),
+            meta: meta.clone(),
+            assignment: Assignment::new(servers, parts.connections, meta),
+            tables: Tables::new(parts.fs, parts.root),
+        });
+        let executor = Executor::new(parts.env, parts.journal, Arc::downgrade(&context));
+        Arc::new(Master {
+            context,
+            executor,
+            coordinator: parts.coordinator,
+            names: parts.names,
+            server_name: parts.server_name,
+            info_port: parts.info_port,
+            cluster_id: parts.cluster_id,
+            on_stop: parts.on_stop,
+            initialized: AtomicBool::new(false),
+            flushes: Mutex::default(),
+        })
+    }
+
+    /// Tells clients where the master is.
+    ///
+    /// # Errors
+    /// What the coordination service said.
+    pub async fn publish(&self) -> Result<(), zk::Error> {
+        let random = &*self.context.env.random;
+        let writer = format!("master:{}", self.server_name.port);
+        let nodes = [
+            (self.names.hbaseid(), zk::payload::cluster_id(&writer, random, &self.cluster_id)),
+            (self.names.master(), zk::payload::master(&writer, random, &self.server_name, self.info_port)),
+        ];
+        for (path, data) in nodes {
+            zk::coordinator::publish(&*self.coordinator, &path, data, zk::coordinator::Mode::Persistent)
+                .await?;
+        }
+        Ok(())
+    }
+
+    /// Waits for a region server, opens `hbase:meta` there, reads it, carries on procedures and opens the regions of all
+    /// enabled tables. From the moment `hbase:meta` was read, tables can be made.
+    ///
+    /// # Errors
+    /// What `hbase:meta`, the journal or a table's files said; the master cannot serve then.
+    pub async fn initialize(&self) -> Answer<()> {
+        self.open_meta().await?;
+        self.load_tables().await?;
+        self.executor.resume().await.map_err(|error| JavaException::io(error.to_string()))?;
+        if self.context.tables.state(&namespaces::table_name()).is_none() {
+            self.create_namespace_table().await?;
+        }
+        self.initialized.store(true, Ordering::Release);
+        let enabled = self.regions_of_enabled_tables();
+        self.context.assignment.open(&enabled).await?;
+        info!(regions = enabled.len(), "master initialized");
+        Ok(())
+    }
+
+    async fn open_meta(&self) -> Answer<()> {
+        let region = RegionInfo::meta();
+        let table = wire::meta::descriptor();
+        self.context.tables.create_files(&table, std::slice::from_ref(&region)).await?;
+        self.context.tables.put(table, TableState::Enabled);
+        self.context.assignment.open(&[region]).await
+    }
+
+    async fn load_tables(&self) -> Answer<()> {
+        let content = self.context.meta.read_all().await?;
+        for (table, state) in content.tables {
+            self.context.tables.load(&table, state).await?;
+        }
+        for region in content.regions {
+            self.context.assignment.learn(region);
+        }
+        Ok(())
+    }
+
+    fn regions_of_enabled_tables(&self) -> Vec<RegionInfo> {
+        let is_enabled = |table: &TableName| self.context.tables.state(table) == Some(TableState::Enabled);
+        let regions = self.context.assignment.all().into_iter().map(|(region, _)| region);
+        let mut enabled: Vec<_> = regions.filter(|region| is_enabled(&region.table)).collect();
+        enabled.sort_by(|left, right| (&left.table, &left.start_key).cmp(&(&right.table, &right.start_key)));
+        enabled
+    }
+
+    /// `hbase:namespace`, which 2.x clients and tools expect; nothing here reads it.
+    async fn create_namespace_table(&self) -> Answer<()> {
+        let table = namespaces::descriptor();
+        let region =
+            RegionInfo::new(table.name.clone(), "".into(), "".into(), self.context.env.clock.now_ms());
+        let work = Work::CreateTable { table: Box::new(table), regions: vec![region.clone()] };
+        let id = self.submit(work, (0, 0)).await?;
+        match self.executor.wait(id).await.map(|status| status.progress) {
+            Some(Progress::Finished(Some(exception))) => Err(exception),
+            _ => namespaces::fill(&self.context, &region).await,
+        }
+    }
+
+    /// Starts a procedure.
+    ///
+    /// # Errors
+    /// What the journal said; the client tries again.
+    pub(crate) async fn submit(&self, work: Work, nonce: (u64, u64)) -> Answer<u64> {
+        self.executor.submit(work, nonce).await.map_err(|error| JavaException::io(error.to_string()))
+    }
+
+    /// What the parts share.
+    pub fn context(&self) -> &Arc<Context> {
+        &self.context
+    }
+
+    pub(crate) fn procedures(&self) -> &Executor {
+        &self.executor
+    }
+
+    /// This master.
+    pub fn server_name(&self) -> &ServerName {
+        &self.server_name
+    }
+
+    /// The cluster's id.
+    pub fn cluster_id(&self) -> &str {
+        &self.cluster_id
+    }
+
+    pub(crate) fn info_port(&self) -> i32 {
+        i32::from(self.info_port)
+    }
+
+    /// Whether `hbase:meta` was read and calls about tables are answered.
+    pub fn is_initialized(&self) -> bool {
+        self.initialized.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn request_stop(&self, why: &str) {
+        (self.on_stop)(why);
+    }
+
+    pub(crate) fn remember_flush(&self, table: TableName, proc_id: u64) {
+        self.flushes.lock().expect("no holder of this lock panics").insert(table, proc_id);
+    }
+
+    pub(crate) fn last_flush(&self, table: &TableName) -> Option<u64> {
+        self.flushes.lock().expect("no holder of this lock panics").get(table).copied()
+    }
+}
+
+/// A family as system tables have it.
+pub(crate) fn system_family(name: &'static str) -> FamilyDescriptor {
+    FamilyDescriptor::new(name.as_bytes())
+        .with("BLOOMFILTER", "ROW")
+        .with("IN_MEMORY", "true")
+        .with("VERSIONS", "10")
+        .with("BLOCKSIZE", "8192")
+}
+
+/// A table with one family.
+pub(crate) fn table_with(name: TableName, family: FamilyDescriptor) -> TableDescriptor {
+    TableDescriptor::new(name).with_family(family)
+}

@@ -1,0 +1,244 @@
+//! The rows of `hbase:meta`, read and written through the region server that serves them.
+
+use std::sync::Arc;
+
+use bytes::BytesMut;
+use cell::codec::Codec;
+use cell::mutation::Mutation;
+use cell::region::{RegionInfo, ServerName};
+use cell::schema::TableName;
+use cell::{Cell, KeyValue};
+use wire::exception::{Answer, JavaException};
+use wire::meta::{self, MetaRow, RegionStateText, TableState, row};
+use wire::service::{CellRequest, ClientService};
+
+use crate::connections::Connections;
+use crate::location::MetaLocation;
+
+/// Rows fetched by one call.
+const ROWS_PER_CALL: u32 = 1000;
+
+/// `hbase:meta`, wherever it is.
+pub struct MetaTable {
+    location: Arc<MetaLocation>,
+    connections: Arc<dyn Connections>,
+}
+
+/// What `hbase:meta` holds.
+#[derive(Debug, Default)]
+pub struct Content {
+    /// Tables and their states.
+    pub tables: Vec<(TableName, TableState)>,
+    /// Regions of all tables, without split parents.
+    pub regions: Vec<RegionInfo>,
+}
+
+impl MetaTable {
+    /// `hbase:meta` at `location`.
+    pub fn new(location: Arc<MetaLocation>, connections: Arc<dyn Connections>) -> MetaTable {
+        MetaTable { location, connections }
+    }
+
+    /// Where it is.
+    pub fn location(&self) -> &MetaLocation {
+        &self.location
+    }
+
+    /// All tables and regions.
+    ///
+    /// # Errors
+    /// What the server answered.
+    pub async fn read_all(&self) -> Answer<Content> {
+        let mut content = Content::default();
+        for cells in self.scan().await? {
+            content.add_row(&cells);
+        }
+        Ok(content)
+    }
+
+    /// A table's state; `None` if there is no such table.
+    ///
+    /// # Errors
+    /// What the server answered.
+    pub async fn table_state(&self, table: &TableName) -> Answer<Option<TableState>> {
+        let get = proto::Get {
+            row: meta::table_row(table),
+            column: vec![proto::Column { family: meta::TABLE.into(), qualifier: vec![meta::STATE.into()] }],
+            ..proto::Get::default()
+        };
+        let request = proto::GetRequest { region: wire::convert::region_specifier(&RegionInfo::meta()), get };
+        let reply = self.client().await.get(request.into()).await?;
+        let cells = cells_of(reply.cell_bytes())?;
+        Ok(row::parse_table_state(cells.iter().map(|cell| cell.view(0))))
+    }
+
+    /// A new table: the rows of its regions, closed, and its own, ENABLING.
+    ///
+    /// # Errors
+    /// What the server answered.
+    pub async fn add_table(&self, table: &TableName, regions: &[RegionInfo]) -> Answer<()> {
+        let mut rows: Vec<_> =
+            regions.iter().map(|region| row::put_region(region, RegionStateText::Closed)).collect();
+        rows.push(row::put_table_state(table, TableState::Enabling));
+        self.write(&rows).await
+    }
+
+    /// A table that is gone: its regions' rows, and last its own.
+    ///
+    /// # Errors
+    /// What the server answered.
+    pub async fn remove_table(&self, table: &TableName, regions: &[RegionInfo]) -> Answer<()> {
+        let rows: Vec<_> = regions.iter().map(row::delete_region).collect();
+        self.write(&rows).await?;
+        self.write(&[row::delete_table(table)]).await
+    }
+
+    /// A table's new state.
+    ///
+    /// # Errors
+    /// What the server answered.
+    pub async fn set_table_state(&self, table: &TableName, state: TableState) -> Answer<()> {
+        self.write(&[row::put_table_state(table, state)]).await
+    }
+
+    /// Regions that `server` is asked to open. `hbase:meta` itself has no row.
+    ///
+    /// # Errors
+    /// What the server of `hbase:meta` answered.
+    pub async fn set_opening(&self, regions: &[RegionInfo], server: &ServerName) -> Answer<()> {
+        self.write_each(regions, |region| row::put_opening(region, server)).await
+    }
+
+    /// Regions that are served by `server` now. For `hbase:meta` itself clients are told by its znode.
+    ///
+    /// # Errors
+    /// What the server of `hbase:meta` answered.
+    pub async fn set_open(
+        &self,
+        regions: &[RegionInfo],
+        server: &ServerName,
+        open_seq_num: u64,
+    ) -> Answer<()> {
+        if regions.iter().any(|region| region.table.is_meta()) {
+            self.location.moved_to(server).await?;
+        }
+        let open_seq_num = i64::try_from(open_seq_num).unwrap_or(i64::MAX);
+        self.write_each(regions, |region| row::put_open(region, server, open_seq_num)).await
+    }
+
+    /// Regions' new state, where only that changed.
+    ///
+    /// # Errors
+    /// What the server of `hbase:meta` answered.
+    pub async fn set_state(&self, regions: &[RegionInfo], state: RegionStateText) -> Answer<()> {
+        self.write_each(regions, |region| row::put_state(region, state)).await
+    }
+
+    async fn write_each(
+        &self,
+        regions: &[RegionInfo],
+        change: impl Fn(&RegionInfo) -> Mutation,
+    ) -> Answer<()> {
+        let rows: Vec<_> = regions.iter().filter(|region| !region.table.is_meta()).map(change).collect();
+        self.write(&rows).await
+    }
+
+    /// Writes rows by one `Multi`.
+    async fn write(&self, rows: &[Mutation]) -> Answer<()> {
+        if rows.is_empty() {
+            return Ok(());
+        }
+        write_rows(&*self.client().await, &RegionInfo::meta(), rows).await
+    }
+
+    async fn scan(&self) -> Answer<Vec<Vec<KeyValue>>> {
+        let client = self.client().await;
+        let mut rows = Vec::new();
+        let mut request = proto::ScanRequest {
+            region: Some(wire::convert::region_specifier(&RegionInfo::meta())),
+            scan: Some(proto::Scan::default()),
+            number_of_rows: Some(ROWS_PER_CALL),
+            ..proto::ScanRequest::default()
+        };
+        loop {
+            let reply = client.scan(request.into()).await?;
+            let mut cells = cells_of(reply.cell_bytes())?.into_iter();
+            for count in &reply.message.cells_per_result {
+                rows.push(cells.by_ref().take(*count as usize).collect());
+            }
+            if !reply.message.more_results_in_region() || !reply.message.more_results() {
+                return Ok(rows);
+            }
+            request = proto::ScanRequest {
+                scanner_id: reply.message.scanner_id,
+                number_of_rows: Some(ROWS_PER_CALL),
+                ..proto::ScanRequest::default()
+            };
+        }
+    }
+
+    async fn client(&self) -> Arc<dyn ClientService> {
+        self.connections.client(&self.location.wait().await)
+    }
+}
+
+impl Content {
+    fn add_row(&mut self, cells: &[KeyValue]) {
+        let views = || cells.iter().map(|cell| cell.view(0));
+        if let Some(row) = MetaRow::parse(views()).filter(|row| !row.is_split_parent()) {
+            self.regions.push(row.region);
+        } else if let Some(state) = row::parse_table_state(views())
+            && let Some(table) = views().next().and_then(table_of)
+        {
+            self.tables.push((table, state));
+        }
+    }
+}
+
+/// The table whose row a cell is of.
+fn table_of(cell: Cell<'_>) -> Option<TableName> {
+    TableName::parse(std::str::from_utf8(cell.row()).ok()?).ok()
+}
+
+fn cells_of(block: bytes::Bytes) -> Answer<Vec<KeyValue>> {
+    Codec::KeyValue
+        .read(block)
+        .collect::<Result<_, _>>()
+        .map_err(|error| JavaException::io(format!("unreadable cells from hbase:meta: {error}")))
+}
+
+/// Writes rows of one region by one `Multi`, and returns when all are durable.
+///
+/// # Errors
+/// The first exception among the answers.
+pub(crate) async fn write_rows(
+    client: &dyn ClientService,
+    region: &RegionInfo,
+    rows: &[Mutation],
+) -> Answer<()> {
+    let mut cells = BytesMut::new();
+    let action = rows
+        .iter()
+        .enumerate()
+        .map(|(index, mutation)| proto::Action {
+            index: Some(index as u32),
+            mutation: Some(wire::convert::to_proto::mutation_in_block(mutation, &mut cells)),
+            ..proto::Action::default()
+        })
+        .collect();
+    let region_action = proto::RegionAction {
+        region: wire::convert::region_specifier(region),
+        action,
+        ..proto::RegionAction::default()
+    };
+    let message =
+        proto::MultiRequest { region_action: vec![region_action], ..proto::MultiRequest::default() };
+    let reply = client.multi(CellRequest { message, cells: cells.freeze() }).await?;
+    for result in &reply.message.region_action_result {
+        let of_actions = result.result_or_exception.iter().filter_map(|entry| entry.exception.as_ref());
+        if let Some(exception) = result.exception.as_ref().into_iter().chain(of_actions).next() {
+            return Err(JavaException::from_pair(exception));
+        }
+    }
+    Ok(())
+}

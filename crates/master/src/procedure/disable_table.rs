@@ -1,0 +1,27 @@
+//! Closing the regions of an enabled table.
+
+use cell::schema::TableName;
+use wire::exception::JavaException;
+use wire::meta::TableState;
+
+use crate::context::Context;
+use crate::refusal;
+
+/// The table must be enabled and none of the system's.
+pub(super) async fn check(context: &Context, table: &TableName) -> Result<(), JavaException> {
+    context.require_user_table(table)?;
+    match context.meta.table_state(table).await? {
+        Some(TableState::Enabled) => Ok(()),
+        Some(state) => Err(refusal::table_not_enabled(table, state)),
+        None => Err(refusal::table_not_found(table)),
+    }
+}
+
+/// Disables it.
+pub(super) async fn act(context: &Context, table: &TableName) -> Result<(), JavaException> {
+    context.set_table_state(table, TableState::Disabling).await?;
+    let regions: Vec<_> =
+        context.assignment.regions_of(table).into_iter().map(|(region, _)| region).collect();
+    context.assignment.close(&regions).await?;
+    context.set_table_state(table, TableState::Disabled).await
+}

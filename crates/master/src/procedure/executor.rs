@@ -1,0 +1,235 @@
+//! Runs procedures and remembers how they ended.
+//!
+//! Invariants:
+//!
+//! * A procedure that a client was told of is in the journal, until it has ended.
+//! * Of the procedures on one table one runs at a time, in the order in which they were submitted.
+//! * The same (nonce group, nonce) is the same procedure: a client that retries gets the first one's number.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, Weak};
+use std::time::Duration;
+
+use base::env::{Env, TaskClass};
+use cell::schema::TableName;
+use tokio::sync::{Mutex as AsyncMutex, watch};
+use tracing::{error, info, warn};
+use wire::exception::JavaException;
+
+use super::journal::Journal;
+use super::{Record, Work};
+use crate::context::Context;
+
+/// How long the end of a procedure is remembered (HBase: `hbase.master.procedure.cleaner.evict.ttl`, 15 minutes).
+const REMEMBERED: Duration = Duration::from_secs(15 * 60);
+
+/// How long a step that failed for a reason outside the procedure waits before it is tried again.
+const RETRY_PAUSE: Duration = Duration::from_millis(200);
+
+/// Where a procedure stands.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Progress {
+    /// Not ended yet.
+    Running,
+    /// Ended; with an exception it changed nothing.
+    Finished(Option<JavaException>),
+}
+
+/// What is known of a procedure.
+#[derive(Clone, Debug)]
+pub struct Status {
+    /// What it does.
+    pub work: Work,
+    /// Where it stands.
+    pub progress: Progress,
+    /// When it was submitted, milliseconds since the epoch.
+    pub submitted_ms: u64,
+    /// When it last moved, milliseconds since the epoch.
+    pub updated_ms: u64,
+}
+
+/// Runs procedures.
+pub struct Executor {
+    env: Env,
+    journal: Journal,
+    // The context holds the executor's owner, so it is only borrowed from here.
+    context: Weak<Context>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    next_id: u64,
+    known: HashMap<u64, Known>,
+    by_nonce: HashMap<(u64, u64), u64>,
+    turns: HashMap<TableName, Arc<AsyncMutex<()>>>,
+}
+
+struct Known {
+    status: watch::Sender<Status>,
+    ended_at: Option<Duration>,
+    nonce: (u64, u64),
+}
+
+impl Executor {
+    /// An executor over a journal; [`Executor::resume`] carries on what an earlier run began.
+    pub fn new(env: Env, journal: Journal, context: Weak<Context>) -> Arc<Executor> {
+        Arc::new(Executor {
+            env,
+            journal,
+            context,
+            state: Mutex::new(State { next_id: 1, ..State::default() }),
+        })
+    }
+
+    /// Runs the procedures that the journal holds from an earlier run.
+    ///
+    /// # Errors
+    /// What the journal says when it cannot be read.
+    pub async fn resume(self: &Arc<Self>) -> Result<(), engine::Error> {
+        let records = self.journal.load().await?;
+        // Numbers go on from the clock: a client that asks for a procedure of an earlier run never meets a later one.
+        let last = records.iter().map(|record| record.id).max().unwrap_or(0);
+        self.lock().next_id = self.env.clock.now_ms().max(last + 1);
+        for record in records {
+            info!(id = record.id, work = record.work.class_name(), table = %record.work.table(), "procedure resumed");
+            self.begin(record);
+        }
+        Ok(())
+    }
+
+    /// Journals a procedure and starts it. Returns its number when it is sure to be carried out or refused, even if
+    /// the process ends.
+    ///
+    /// # Errors
+    /// What the journal says when it cannot be written; the procedure is not started then.
+    pub async fn submit(self: &Arc<Self>, work: Work, nonce: (u64, u64)) -> Result<u64, engine::Error> {
+        let now_ms = self.env.clock.now_ms();
+        let id = {
+            let mut state = self.lock();
+            if let Some(earlier) = state.by_nonce.get(&nonce).filter(|_| nonce != (0, 0)) {
+                return Ok(*earlier);
+            }
+            let id = state.next_id;
+            state.next_id += 1;
+            if nonce != (0, 0) {
+                state.by_nonce.insert(nonce, id);
+            }
+            id
+        };
+        let record = Record { id, work, prepared: false, submitted_ms: now_ms, nonce };
+        if let Err(error) = self.journal.put(&record).await {
+            self.lock().by_nonce.remove(&nonce);
+            return Err(error);
+        }
+        self.begin(record);
+        Ok(id)
+    }
+
+    /// What is known of procedure `id`; `None` if nothing is, or no longer.
+    pub fn status(&self, id: u64) -> Option<Status> {
+        let mut state = self.lock();
+        state.forget_old(self.env.clock.monotonic());
+        state.known.get(&id).map(|known| known.status.borrow().clone())
+    }
+
+    /// All procedures that are known, with their numbers, oldest first.
+    pub fn list(&self) -> Vec<(u64, Status)> {
+        let state = self.lock();
+        let mut all: Vec<_> =
+            state.known.iter().map(|(id, known)| (*id, known.status.borrow().clone())).collect();
+        all.sort_by_key(|(id, _)| *id);
+        all
+    }
+
+    /// Waits for the end of procedure `id`: `None` if it is not known.
+    pub async fn wait(&self, id: u64) -> Option<Status> {
+        let mut status = self.lock().known.get(&id)?.status.subscribe();
+        // The sender lives as long as the procedure is known; if it goes, the last status says how it ended.
+        let _ = status.wait_for(|status| status.progress != Progress::Running).await;
+        let last = status.borrow().clone();
+        Some(last)
+    }
+
+    fn begin(self: &Arc<Self>, record: Record) {
+        let status = Status {
+            work: record.work.clone(),
+            progress: Progress::Running,
+            submitted_ms: record.submitted_ms,
+            updated_ms: record.submitted_ms,
+        };
+        let turn = {
+            let mut state = self.lock();
+            let known = Known { status: watch::Sender::new(status), ended_at: None, nonce: record.nonce };
+            state.known.insert(record.id, known);
+            if record.nonce != (0, 0) {
+                state.by_nonce.insert(record.nonce, record.id);
+            }
+            state.turns.entry(record.work.table().clone()).or_default().clone()
+        };
+        let executor = self.clone();
+        self.env.spawn(TaskClass::Service, async move {
+            let _turn = turn.lock().await;
+            executor.run(record).await;
+        });
+    }
+
+    async fn run(&self, mut record: Record) {
+        let Some(context) = self.context.upgrade() else { return };
+        let outcome = self.carry_out(&context, &mut record).await;
+        if let Err(exception) = &outcome {
+            info!(id = record.id, work = record.work.class_name(), %exception, "procedure refused");
+        }
+        if let Err(error) = self.journal.remove(record.id).await {
+            // It will run again after a restart and find that all is done.
+            error!(id = record.id, %error, "the journal still holds an ended procedure");
+        }
+        self.end(record.id, outcome.err());
+    }
+
+    async fn carry_out(&self, context: &Context, record: &mut Record) -> Result<(), JavaException> {
+        if !record.prepared {
+            record.work.check(context).await?;
+            record.prepared = true;
+            self.journal.put(record).await.map_err(|error| JavaException::io(error.to_string()))?;
+        }
+        loop {
+            match record.work.act(context).await {
+                Ok(()) => return Ok(()),
+                Err(exception) if exception.do_not_retry => return Err(exception),
+                Err(exception) => {
+                    warn!(id = record.id, %exception, pause = ?RETRY_PAUSE, "procedure step failed, tried again");
+                    self.env.clock.sleep(RETRY_PAUSE).await;
+                }
+            }
+        }
+    }
+
+    fn end(&self, id: u64, exception: Option<JavaException>) {
+        let mut state = self.lock();
+        let now = self.env.clock.monotonic();
+        if let Some(known) = state.known.get_mut(&id) {
+            known.ended_at = Some(now);
+            let updated_ms = self.env.clock.now_ms();
+            known.status.send_modify(|status| {
+                status.progress = Progress::Finished(exception);
+                status.updated_ms = updated_ms;
+            });
+        }
+        state.forget_old(now);
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
+        self.state.lock().expect("no holder of this lock panics")
+    }
+}
+
+impl State {
+    fn forget_old(&mut self, now: Duration) {
+        let is_old =
+            |known: &Known| known.ended_at.is_some_and(|ended| now.saturating_sub(ended) > REMEMBERED);
+        for (_, known) in self.known.extract_if(|_, known| is_old(known)) {
+            self.by_nonce.remove(&known.nonce);
+        }
+    }
+}

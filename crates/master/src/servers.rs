@@ -1,0 +1,60 @@
+//! The region servers that have checked in, and what they last reported.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use cell::region::ServerName;
+use tokio::sync::Notify;
+
+/// The live region servers.
+#[derive(Default)]
+pub struct Servers {
+    live: Mutex<BTreeMap<ServerName, proto::ServerLoad>>,
+    changed: Notify,
+    turn: AtomicUsize,
+}
+
+impl Servers {
+    /// A server checked in or reported its load.
+    pub fn report(&self, server: ServerName, load: proto::ServerLoad) {
+        self.lock().insert(server, load);
+        self.changed.notify_waiters();
+    }
+
+    /// A server is gone.
+    pub fn remove(&self, server: &ServerName) {
+        self.lock().remove(server);
+    }
+
+    /// The live servers and their loads, by name.
+    pub fn live(&self) -> Vec<(ServerName, proto::ServerLoad)> {
+        self.lock().iter().map(|(server, load)| (server.clone(), load.clone())).collect()
+    }
+
+    /// Whether `server` is live.
+    pub fn is_live(&self, server: &ServerName) -> bool {
+        self.lock().contains_key(server)
+    }
+
+    /// The server for the next region, in turn; waits until there is one.
+    pub async fn pick(&self) -> ServerName {
+        loop {
+            let changed = self.changed.notified();
+            if let Some(server) = self.next() {
+                return server;
+            }
+            changed.await;
+        }
+    }
+
+    fn next(&self) -> Option<ServerName> {
+        let live = self.lock();
+        let index = self.turn.fetch_add(1, Ordering::Relaxed).checked_rem(live.len())?;
+        live.keys().nth(index).cloned()
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<ServerName, proto::ServerLoad>> {
+        self.live.lock().expect("no holder of this lock panics")
+    }
+}

@@ -1,0 +1,90 @@
+//! The master's services: what clients, tools and region servers call.
+//!
+//! Each call is a function of a few lines in one of the files here; this one only joins them to the traits.
+
+mod cluster;
+mod names;
+mod namespaces;
+mod procedures;
+mod region_servers;
+mod switches;
+mod tables;
+
+use base::BoxFuture;
+use wire::exception::{Answer, JavaException, class};
+use wire::service::{MasterService, RegionServerStatusService};
+
+use crate::master::Master;
+
+/// Joins methods of a trait to functions that take the master and the request. `initialized` methods answer
+/// `PleaseHoldException` until the master has finished starting; clients wait and ask again.
+macro_rules! answer {
+    ($($how:ident $method:ident($request:ident) -> $response:ident = $function:path;)*) => {
+        $(fn $method(&self, request: proto::$request) -> BoxFuture<'_, Answer<proto::$response>> {
+            Box::pin(async move {
+                answer!(@$how self);
+                $function(self, request).await
+            })
+        })*
+    };
+    (@initialized $master:ident) => { $master.require_initialized()?; };
+    (@always $master:ident) => {};
+}
+
+impl MasterService for Master {
+    answer! {
+        initialized get_schema_alter_status(GetSchemaAlterStatusRequest) -> GetSchemaAlterStatusResponse = tables::alter_status;
+        initialized get_table_descriptors(GetTableDescriptorsRequest) -> GetTableDescriptorsResponse = tables::descriptors;
+        initialized list_table_descriptors_by_state(ListTableDescriptorsByStateRequest) -> ListTableDescriptorsByStateResponse = tables::descriptors_by_state;
+        initialized get_table_names(GetTableNamesRequest) -> GetTableNamesResponse = tables::names;
+        initialized list_table_names_by_state(ListTableNamesByStateRequest) -> ListTableNamesByStateResponse = tables::names_by_state;
+        initialized get_cluster_status(GetClusterStatusRequest) -> GetClusterStatusResponse = cluster::status;
+        always is_master_running(IsMasterRunningRequest) -> IsMasterRunningResponse = cluster::is_running;
+        initialized delete_table(DeleteTableRequest) -> DeleteTableResponse = tables::delete;
+        initialized enable_table(EnableTableRequest) -> EnableTableResponse = tables::enable;
+        initialized disable_table(DisableTableRequest) -> DisableTableResponse = tables::disable;
+        initialized create_table(CreateTableRequest) -> CreateTableResponse = tables::create;
+        initialized shutdown(ShutdownRequest) -> ShutdownResponse = cluster::shutdown;
+        initialized stop_master(StopMasterRequest) -> StopMasterResponse = cluster::stop_master;
+        always is_master_in_maintenance_mode(IsInMaintenanceModeRequest) -> IsInMaintenanceModeResponse = switches::maintenance_mode;
+        always is_balancer_enabled(IsBalancerEnabledRequest) -> IsBalancerEnabledResponse = switches::balancer;
+        always is_split_or_merge_enabled(IsSplitOrMergeEnabledRequest) -> IsSplitOrMergeEnabledResponse = switches::split_or_merge;
+        always is_normalizer_enabled(IsNormalizerEnabledRequest) -> IsNormalizerEnabledResponse = switches::normalizer;
+        always is_catalog_janitor_enabled(IsCatalogJanitorEnabledRequest) -> IsCatalogJanitorEnabledResponse = switches::catalog_janitor;
+        always is_cleaner_chore_enabled(IsCleanerChoreEnabledRequest) -> IsCleanerChoreEnabledResponse = switches::cleaner;
+        always is_snapshot_cleanup_enabled(IsSnapshotCleanupEnabledRequest) -> IsSnapshotCleanupEnabledResponse = switches::snapshot_cleanup;
+        initialized exec_procedure(ExecProcedureRequest) -> ExecProcedureResponse = procedures::exec;
+        initialized is_procedure_done(IsProcedureDoneRequest) -> IsProcedureDoneResponse = procedures::is_done;
+        initialized get_namespace_descriptor(GetNamespaceDescriptorRequest) -> GetNamespaceDescriptorResponse = namespaces::descriptor;
+        initialized list_namespace_descriptors(ListNamespaceDescriptorsRequest) -> ListNamespaceDescriptorsResponse = namespaces::descriptors;
+        initialized list_table_descriptors_by_namespace(ListTableDescriptorsByNamespaceRequest) -> ListTableDescriptorsByNamespaceResponse = namespaces::tables;
+        initialized list_table_names_by_namespace(ListTableNamesByNamespaceRequest) -> ListTableNamesByNamespaceResponse = namespaces::table_names;
+        initialized get_table_state(GetTableStateRequest) -> GetTableStateResponse = tables::state;
+        initialized get_procedure_result(GetProcedureResultRequest) -> GetProcedureResultResponse = procedures::result;
+        always get_security_capabilities(SecurityCapabilitiesRequest) -> SecurityCapabilitiesResponse = cluster::security_capabilities;
+        initialized get_procedures(GetProceduresRequest) -> GetProceduresResponse = procedures::list;
+        initialized get_locks(GetLocksRequest) -> GetLocksResponse = procedures::locks;
+        always list_decommissioned_region_servers(ListDecommissionedRegionServersRequest) -> ListDecommissionedRegionServersResponse = cluster::decommissioned;
+        initialized list_namespaces(ListNamespacesRequest) -> ListNamespacesResponse = namespaces::names;
+        initialized flush_table(FlushTableRequest) -> FlushTableResponse = tables::flush;
+    }
+}
+
+impl RegionServerStatusService for Master {
+    answer! {
+        always region_server_startup(RegionServerStartupRequest) -> RegionServerStartupResponse = region_servers::startup;
+        always region_server_report(RegionServerReportRequest) -> RegionServerReportResponse = region_servers::report;
+        always report_rs_fatal_error(ReportRsFatalErrorRequest) -> ReportRsFatalErrorResponse = region_servers::fatal_error;
+        always report_region_state_transition(ReportRegionStateTransitionRequest) -> ReportRegionStateTransitionResponse = region_servers::transition;
+    }
+}
+
+impl Master {
+    /// Refuses calls that need tables until `hbase:meta` was read.
+    fn require_initialized(&self) -> Result<(), JavaException> {
+        if self.is_initialized() {
+            return Ok(());
+        }
+        Err(JavaException::new(class::PLEASE_HOLD, "Master is initializing"))
+    }
+}

@@ -1,0 +1,139 @@
+//! Calls about the cluster as a whole.
+
+use cell::schema::TableName;
+use proto::Option as Asked;
+use std::collections::BTreeMap;
+use wire::exception::{Answer, JavaException, class};
+
+use crate::assignment::RegionState;
+use crate::master::Master;
+
+/// The version that clients are told: that of the HBase whose behaviour this is.
+const HBASE_VERSION: &str = "2.6.4";
+
+/// `IsMasterRunning`: 2.x clients ask before every other call, and wait while it says no.
+pub(super) async fn is_running(
+    master: &Master,
+    _: proto::IsMasterRunningRequest,
+) -> Answer<proto::IsMasterRunningResponse> {
+    if !master.is_initialized() {
+        return Err(JavaException::new(class::SERVER_NOT_RUNNING_YET, "Server is not running yet"));
+    }
+    Ok(proto::IsMasterRunningResponse { is_master_running: true })
+}
+
+/// `GetClusterStatus`: what is asked for, or everything.
+pub(super) async fn status(
+    master: &Master,
+    request: proto::GetClusterStatusRequest,
+) -> Answer<proto::GetClusterStatusResponse> {
+    let context = master.context();
+    let asks = |option: Asked| request.options.is_empty() || request.options.contains(&(option as i32));
+    let mut status = proto::ClusterStatus::default();
+    if asks(Asked::HbaseVersion) {
+        status.hbase_version = Some(proto::HBaseVersionFileContent { version: HBASE_VERSION.into() });
+    }
+    if asks(Asked::ClusterId) {
+        status.cluster_id = Some(proto::ClusterId { cluster_id: master.cluster_id().to_string() });
+    }
+    if asks(Asked::Master) {
+        status.master = Some(master.server_name().into());
+    }
+    if asks(Asked::MasterInfoPort) {
+        status.master_info_port = Some(master.info_port());
+    }
+    if asks(Asked::BalancerOn) {
+        status.balancer_on = Some(false);
+    }
+    let live = context.servers.live();
+    if asks(Asked::ServersName) {
+        status.servers_name = live.iter().map(|(server, _)| server.into()).collect();
+    }
+    if asks(Asked::TableToRegionsCount) {
+        status.table_region_states_count = region_counts(&context.assignment.all());
+    }
+    if asks(Asked::RegionsInTransition) {
+        status.regions_in_transition = regions_in_transition(&context.assignment.all());
+    }
+    if asks(Asked::LiveServers) {
+        status.live_servers = live
+            .into_iter()
+            .map(|(server, server_load)| proto::LiveServerInfo { server: (&server).into(), server_load })
+            .collect();
+    }
+    Ok(proto::GetClusterStatusResponse { cluster_status: status })
+}
+
+fn region_counts(regions: &[(cell::region::RegionInfo, RegionState)]) -> Vec<proto::TableRegionStatesCount> {
+    let mut counts: BTreeMap<&TableName, proto::RegionStatesCount> = BTreeMap::new();
+    for (region, state) in regions {
+        let count = counts.entry(&region.table).or_default();
+        count.total_regions += 1;
+        match state {
+            RegionState::Open(_) => count.open_regions += 1,
+            RegionState::Closed => count.closed_regions += 1,
+            RegionState::Opening(_) | RegionState::Closing(_) | RegionState::FailedOpen => {
+                count.regions_in_transition += 1;
+            }
+        }
+    }
+    counts
+        .into_iter()
+        .map(|(table, region_states_count)| proto::TableRegionStatesCount {
+            table_name: table.into(),
+            region_states_count,
+        })
+        .collect()
+}
+
+fn regions_in_transition(
+    regions: &[(cell::region::RegionInfo, RegionState)],
+) -> Vec<proto::RegionInTransition> {
+    use proto::region_state::State;
+    let state_of = |state: &RegionState| match state {
+        RegionState::Opening(_) => Some(State::Opening),
+        RegionState::Closing(_) => Some(State::Closing),
+        RegionState::FailedOpen => Some(State::FailedOpen),
+        RegionState::Open(_) | RegionState::Closed => None,
+    };
+    regions
+        .iter()
+        .filter_map(|(region, state)| Some((region, state_of(state)?)))
+        .map(|(region, state)| proto::RegionInTransition {
+            spec: wire::convert::region_specifier(region),
+            region_state: proto::RegionState { region_info: region.into(), state: state as i32, stamp: None },
+        })
+        .collect()
+}
+
+/// `Shutdown`: of the whole cluster.
+pub(super) async fn shutdown(master: &Master, _: proto::ShutdownRequest) -> Answer<proto::ShutdownResponse> {
+    master.request_stop("Shutdown was called");
+    Ok(proto::ShutdownResponse {})
+}
+
+/// `StopMaster`: in one process the region server goes with it.
+pub(super) async fn stop_master(
+    master: &Master,
+    _: proto::StopMasterRequest,
+) -> Answer<proto::StopMasterResponse> {
+    master.request_stop("StopMaster was called");
+    Ok(proto::StopMasterResponse {})
+}
+
+/// `getSecurityCapabilities`: nobody is asked who he is.
+pub(super) async fn security_capabilities(
+    _: &Master,
+    _: proto::SecurityCapabilitiesRequest,
+) -> Answer<proto::SecurityCapabilitiesResponse> {
+    let simple = proto::security_capabilities_response::Capability::SimpleAuthentication;
+    Ok(proto::SecurityCapabilitiesResponse { capabilities: vec![simple as i32] })
+}
+
+/// `ListDecommissionedRegionServers`: none ever is.
+pub(super) async fn decommissioned(
+    _: &Master,
+    _: proto::ListDecommissionedRegionServersRequest,
+) -> Answer<proto::ListDecommissionedRegionServersResponse> {
+    Ok(proto::ListDecommissionedRegionServersResponse::default())
+}

@@ -1,0 +1,112 @@
+//! Calls about procedures: their results, and the old kind that 2.5 clients flush tables by.
+
+use cell::schema::TableName;
+use proto::get_procedure_result_response::State;
+use wire::exception::{Answer, JavaException};
+
+use crate::master::Master;
+use crate::procedure::Work;
+use crate::procedure::executor::{Progress, Status};
+
+/// The only procedure of the old kind that is known: `ExecProcedure` with a table's name flushes the table.
+const FLUSH_TABLE_SIGNATURE: &str = "flush-table-proc";
+/// How long a client waits for it before it gives up (HBase 2.5 answers the same).
+const EXPECTED_TIMEOUT_MS: i64 = 300_000;
+
+/// `getProcedureResult`.
+pub(super) async fn result(
+    master: &Master,
+    request: proto::GetProcedureResultRequest,
+) -> Answer<proto::GetProcedureResultResponse> {
+    let Some(status) = master.procedures().status(request.proc_id) else {
+        return Ok(proto::GetProcedureResultResponse { state: State::NotFound as i32, ..Default::default() });
+    };
+    let (state, exception) = match &status.progress {
+        Progress::Running => (State::Running, None),
+        Progress::Finished(exception) => (State::Finished, exception.as_ref()),
+    };
+    Ok(proto::GetProcedureResultResponse {
+        state: state as i32,
+        submitted_time: Some(status.submitted_ms),
+        last_update: Some(status.updated_ms),
+        result: None,
+        exception: exception.map(Into::into),
+    })
+}
+
+/// `GetProcedures`.
+pub(super) async fn list(
+    master: &Master,
+    _: proto::GetProceduresRequest,
+) -> Answer<proto::GetProceduresResponse> {
+    let procedure = master.procedures().list().into_iter().map(|(id, status)| message(id, &status)).collect();
+    Ok(proto::GetProceduresResponse { procedure })
+}
+
+fn message(id: u64, status: &Status) -> proto::Procedure {
+    let (state, exception) = match &status.progress {
+        Progress::Running => (proto::ProcedureState::Runnable, None),
+        Progress::Finished(None) => (proto::ProcedureState::Success, None),
+        Progress::Finished(Some(exception)) => (proto::ProcedureState::Rolledback, Some(exception.into())),
+    };
+    proto::Procedure {
+        class_name: status.work.class_name().to_string(),
+        proc_id: id,
+        submitted_time: status.submitted_ms,
+        last_update: status.updated_ms,
+        state: state as i32,
+        exception,
+        ..proto::Procedure::default()
+    }
+}
+
+/// `GetLocks`: procedures take turns by table and hold no locks that outlive them.
+pub(super) async fn locks(_: &Master, _: proto::GetLocksRequest) -> Answer<proto::GetLocksResponse> {
+    Ok(proto::GetLocksResponse::default())
+}
+
+/// `ExecProcedure`.
+pub(super) async fn exec(
+    master: &Master,
+    request: proto::ExecProcedureRequest,
+) -> Answer<proto::ExecProcedureResponse> {
+    let (table, families) = flush_of(&request.procedure)?;
+    let proc_id = master.submit(Work::FlushTable(table.clone(), families), (0, 0)).await?;
+    master.remember_flush(table, proc_id);
+    Ok(proto::ExecProcedureResponse { expected_timeout: Some(EXPECTED_TIMEOUT_MS), return_data: None })
+}
+
+/// `IsProcedureDone`: whether the last flush of the table is over, or why it failed.
+pub(super) async fn is_done(
+    master: &Master,
+    request: proto::IsProcedureDoneRequest,
+) -> Answer<proto::IsProcedureDoneResponse> {
+    let procedure = request.procedure.ok_or_else(|| JavaException::do_not_retry("no procedure is named"))?;
+    let (table, _) = flush_of(&procedure)?;
+    let progress = master.last_flush(&table).and_then(|id| master.procedures().status(id));
+    match progress.map(|status| status.progress) {
+        Some(Progress::Running) => Ok(proto::IsProcedureDoneResponse { done: Some(false), snapshot: None }),
+        Some(Progress::Finished(Some(exception))) => Err(exception),
+        Some(Progress::Finished(None)) | None => {
+            Ok(proto::IsProcedureDoneResponse { done: Some(true), snapshot: Some(procedure) })
+        }
+    }
+}
+
+fn flush_of(procedure: &proto::ProcedureDescription) -> Answer<(TableName, Vec<bytes::Bytes>)> {
+    if procedure.signature != FLUSH_TABLE_SIGNATURE {
+        return Err(JavaException::do_not_retry(format!(
+            "The procedure is not registered: {}",
+            procedure.signature
+        )));
+    }
+    let table = TableName::parse(procedure.instance())
+        .map_err(|error| JavaException::do_not_retry(error.to_string()))?;
+    let families = procedure
+        .configuration
+        .iter()
+        .filter(|pair| pair.name == "family")
+        .map(|pair| bytes::Bytes::copy_from_slice(pair.value.as_bytes()))
+        .collect();
+    Ok((table, families))
+}

@@ -1,0 +1,73 @@
+//! What region servers report.
+
+use cell::region::{RegionInfo, ServerName};
+use proto::region_state_transition::TransitionCode;
+use tracing::{error, info};
+use wire::exception::{Answer, JavaException, class};
+
+use crate::master::Master;
+
+/// `RegionServerStartup`: a server has started. It is told the name it is known by.
+pub(super) async fn startup(
+    master: &Master,
+    request: proto::RegionServerStartupRequest,
+) -> Answer<proto::RegionServerStartupResponse> {
+    let host = request.use_this_hostname_instead().to_string();
+    let port = u16::try_from(request.port)
+        .map_err(|_| JavaException::do_not_retry(format!("{} is not a port", request.port)))?;
+    let server = ServerName { host: host.clone(), port, start_code: request.server_start_code };
+    info!(%server, "region server started");
+    master.context().servers.report(server, proto::ServerLoad::default());
+    let name = "hbase.regionserver.hostname.seen.by.master".to_string();
+    Ok(proto::RegionServerStartupResponse { map_entries: vec![proto::NameStringPair { name, value: host }] })
+}
+
+/// `RegionServerReport`: a server lives, and how loaded it is.
+pub(super) async fn report(
+    master: &Master,
+    request: proto::RegionServerReportRequest,
+) -> Answer<proto::RegionServerReportResponse> {
+    let server = server_name(&request.server)?;
+    let servers = &master.context().servers;
+    if !servers.is_live(&server) {
+        return Err(JavaException::new(class::YOU_ARE_DEAD, format!("{server} has not checked in")));
+    }
+    servers.report(server, request.load.unwrap_or_default());
+    Ok(proto::RegionServerReportResponse {})
+}
+
+/// `ReportRSFatalError`: the last words of a server.
+pub(super) async fn fatal_error(
+    master: &Master,
+    request: proto::ReportRsFatalErrorRequest,
+) -> Answer<proto::ReportRsFatalErrorResponse> {
+    let server = server_name(&request.server)?;
+    error!(%server, message = request.error_message, "region server aborted");
+    master.context().servers.remove(&server);
+    Ok(proto::ReportRsFatalErrorResponse {})
+}
+
+/// `ReportRegionStateTransition`: regions were opened, failed to open, or were closed.
+pub(super) async fn transition(
+    master: &Master,
+    request: proto::ReportRegionStateTransitionRequest,
+) -> Answer<proto::ReportRegionStateTransitionResponse> {
+    let server = server_name(&request.server)?;
+    for transition in &request.transition {
+        let code = TransitionCode::try_from(transition.transition_code)
+            .map_err(|error| JavaException::do_not_retry(error.to_string()))?;
+        let regions = transition
+            .region_info
+            .iter()
+            .map(RegionInfo::try_from)
+            .collect::<Result<Vec<_>, _>>()
+            .map_err(|error| JavaException::do_not_retry(error.to_string()))?;
+        let open_seq_num = transition.open_seq_num.unwrap_or(0);
+        master.context().assignment.report(&server, code, &regions, open_seq_num).await?;
+    }
+    Ok(proto::ReportRegionStateTransitionResponse::default())
+}
+
+fn server_name(name: &proto::ServerName) -> Answer<ServerName> {
+    ServerName::try_from(name).map_err(|error| JavaException::do_not_retry(error.to_string()))
+}

@@ -1,0 +1,161 @@
+//! Calls that make, change the state of, and describe tables.
+
+use cell::region::RegionInfo;
+use cell::schema::{TableDescriptor, TableName};
+use wire::exception::{Answer, JavaException};
+
+use super::names::Names;
+use crate::master::Master;
+use crate::procedure::Work;
+use crate::{refusal, sanity};
+
+/// `CreateTable`: checked at once, then a procedure.
+pub(super) async fn create(
+    master: &Master,
+    request: proto::CreateTableRequest,
+) -> Answer<proto::CreateTableResponse> {
+    let mut table = TableDescriptor::try_from(&request.table_schema).map_err(refusal::bad_schema)?;
+    sanity::check_table(&table)?;
+    sanity::check_split_keys(&request.split_keys)?;
+    // HBase's master notes here how the table's files are tracked; clients see it in the descriptor.
+    table
+        .attributes
+        .entry("hbase.store.file-tracker.impl".into())
+        .or_insert_with(|| bytes::Bytes::from_static(b"DEFAULT"));
+    let regions = regions_between(&table.name, &request.split_keys, master.context().env.clock.now_ms());
+    let work = Work::CreateTable { table: Box::new(table), regions };
+    let proc_id = master.submit(work, (request.nonce_group(), request.nonce())).await?;
+    Ok(proto::CreateTableResponse { proc_id: Some(proc_id) })
+}
+
+/// The regions of a new table: from each split key to the next.
+fn regions_between(table: &TableName, split_keys: &[bytes::Bytes], now_ms: u64) -> Vec<RegionInfo> {
+    let empty = bytes::Bytes::new();
+    let starts = std::iter::once(&empty).chain(split_keys);
+    let ends = split_keys.iter().chain(std::iter::once(&empty));
+    starts
+        .zip(ends)
+        .map(|(start, end)| RegionInfo::new(table.clone(), start.clone(), end.clone(), now_ms))
+        .collect()
+}
+
+/// `DeleteTable`.
+pub(super) async fn delete(
+    master: &Master,
+    request: proto::DeleteTableRequest,
+) -> Answer<proto::DeleteTableResponse> {
+    let work = Work::DeleteTable(table_name(&request.table_name)?);
+    let proc_id = master.submit(work, (request.nonce_group(), request.nonce())).await?;
+    Ok(proto::DeleteTableResponse { proc_id: Some(proc_id) })
+}
+
+/// `EnableTable`.
+pub(super) async fn enable(
+    master: &Master,
+    request: proto::EnableTableRequest,
+) -> Answer<proto::EnableTableResponse> {
+    let work = Work::EnableTable(table_name(&request.table_name)?);
+    let proc_id = master.submit(work, (request.nonce_group(), request.nonce())).await?;
+    Ok(proto::EnableTableResponse { proc_id: Some(proc_id) })
+}
+
+/// `DisableTable`.
+pub(super) async fn disable(
+    master: &Master,
+    request: proto::DisableTableRequest,
+) -> Answer<proto::DisableTableResponse> {
+    let work = Work::DisableTable(table_name(&request.table_name)?);
+    let proc_id = master.submit(work, (request.nonce_group(), request.nonce())).await?;
+    Ok(proto::DisableTableResponse { proc_id: Some(proc_id) })
+}
+
+/// `FlushTable` of 2.6 and 3.0.
+pub(super) async fn flush(
+    master: &Master,
+    request: proto::FlushTableRequest,
+) -> Answer<proto::FlushTableResponse> {
+    let nonce = (request.nonce_group(), request.nonce());
+    let work = Work::FlushTable(table_name(&request.table_name)?, request.column_family);
+    let proc_id = master.submit(work, nonce).await?;
+    Ok(proto::FlushTableResponse { proc_id: Some(proc_id) })
+}
+
+/// `GetTableState`: what `hbase:meta` says.
+pub(super) async fn state(
+    master: &Master,
+    request: proto::GetTableStateRequest,
+) -> Answer<proto::GetTableStateResponse> {
+    let table = table_name(&request.table_name)?;
+    let state = master.context().tables.state(&table).ok_or_else(|| refusal::table_not_found(&table))?;
+    Ok(proto::GetTableStateResponse { table_state: state.into() })
+}
+
+/// `GetTableDescriptors`: by names, or by pattern and namespace. Absent names are left out.
+pub(super) async fn descriptors(
+    master: &Master,
+    request: proto::GetTableDescriptorsRequest,
+) -> Answer<proto::GetTableDescriptorsResponse> {
+    let tables = &master.context().tables;
+    let found: Vec<_> = if request.table_names.is_empty() {
+        let names =
+            Names::new(request.regex.as_deref(), request.namespace.as_deref(), request.include_sys_tables())?;
+        tables.all().into_iter().filter(|table| names.wants(&table.name)).collect()
+    } else {
+        let names: Vec<_> = request.table_names.iter().map(table_name).collect::<Result<_, _>>()?;
+        names.iter().filter_map(|name| tables.descriptor(name)).collect()
+    };
+    Ok(proto::GetTableDescriptorsResponse {
+        table_schema: found.iter().map(|table| (&**table).into()).collect(),
+    })
+}
+
+/// `GetTableNames`: by pattern and namespace.
+pub(super) async fn names(
+    master: &Master,
+    request: proto::GetTableNamesRequest,
+) -> Answer<proto::GetTableNamesResponse> {
+    let names =
+        Names::new(request.regex.as_deref(), request.namespace.as_deref(), request.include_sys_tables())?;
+    let tables = master.context().tables.all();
+    let found = tables.iter().map(|table| &table.name).filter(|name| names.wants(name));
+    Ok(proto::GetTableNamesResponse { table_names: found.map(Into::into).collect() })
+}
+
+/// `ListTableNamesByState` of 2.6.
+pub(super) async fn names_by_state(
+    master: &Master,
+    request: proto::ListTableNamesByStateRequest,
+) -> Answer<proto::ListTableNamesByStateResponse> {
+    let found = master.context().tables.by_enabled(request.is_enabled);
+    Ok(proto::ListTableNamesByStateResponse {
+        table_names: found.iter().map(|table| (&table.name).into()).collect(),
+    })
+}
+
+/// `ListTableDescriptorsByState` of 2.6.
+pub(super) async fn descriptors_by_state(
+    master: &Master,
+    request: proto::ListTableDescriptorsByStateRequest,
+) -> Answer<proto::ListTableDescriptorsByStateResponse> {
+    let found = master.context().tables.by_enabled(request.is_enabled);
+    Ok(proto::ListTableDescriptorsByStateResponse {
+        table_schema: found.iter().map(|table| (&**table).into()).collect(),
+    })
+}
+
+/// `GetSchemaAlterStatus`: tables are not altered yet, so none is ever under way.
+pub(super) async fn alter_status(
+    master: &Master,
+    request: proto::GetSchemaAlterStatusRequest,
+) -> Answer<proto::GetSchemaAlterStatusResponse> {
+    let regions = master.context().assignment.regions_of(&table_name(&request.table_name)?);
+    Ok(proto::GetSchemaAlterStatusResponse {
+        yet_to_update_regions: Some(0),
+        total_regions: Some(regions.len() as u32),
+    })
+}
+
+/// A table's name from a request.
+pub(super) fn table_name(name: &proto::TableName) -> Answer<TableName> {
+    TableName::try_from(name).map_err(|error| JavaException::do_not_retry(error.to_string()))
+}

@@ -1,0 +1,112 @@
+//! `master:store`: the master's own region, with its own log, below `MasterData`.
+//!
+//! It is there before `hbase:meta` is, because changes of `hbase:meta` are journaled in it.
+
+use std::sync::Arc;
+
+use base::env::Env;
+use cell::region::{RegionInfo, ServerName};
+use cell::schema::{FamilyDescriptor, TableDescriptor, TableName};
+use engine::Region;
+use engine::budget::MemstoreBudget;
+use engine::chores::Chores;
+use engine::recovery::Recovered;
+use engine::region::{Opening, RegionOptions, RegionServices};
+use engine::scanner::BlockLoader;
+use fs::FileSystem;
+use layout::RootDir;
+
+/// The family of procedures.
+pub const PROCEDURES: &[u8] = b"proc";
+
+/// Memstore bytes at which it is flushed: procedures are small and short-lived.
+const FLUSH_BYTES: u64 = 4 << 20;
+/// Bytes of its log before a new one.
+const LOG_BYTES: u64 = 16 << 20;
+/// Bytes of blocks it keeps in memory.
+const CACHE_BYTES: u64 = 1 << 20;
+
+/// The master's own region.
+pub struct MasterStore {
+    region: Arc<Region>,
+    log: Arc<wal::Log>,
+}
+
+impl MasterStore {
+    /// Opens it, and makes it first if there is none. `on_fatal` is told if its log can take no more.
+    ///
+    /// # Errors
+    /// What keeps it from being opened; the master cannot start then.
+    pub async fn open(
+        env: &Env,
+        fs: &Arc<dyn FileSystem>,
+        root: &RootDir,
+        server: &ServerName,
+        on_fatal: Arc<dyn Fn(&wal::Error) + Send + Sync>,
+    ) -> Result<MasterStore, engine::Error> {
+        let root = root.master_data();
+        let (table, info) = (descriptor(), region_info());
+        root.create_table(&**fs, &table, std::slice::from_ref(&info))
+            .await
+            .map_err(|error| engine::Error::bad_request(error.to_string()))?;
+        let recovered = Recovered::scan(fs.clone(), &root, server).await?;
+        let options = wal::LogOptions {
+            roll_bytes: LOG_BYTES,
+            reserve_bytes: 0,
+            ..wal::LogOptions::new(root.wal_dir(server), &server.url_encoded(), root.old_wals_dir())
+        };
+        let log = wal::Log::start(env.clone(), fs.clone(), options, on_fatal).await?;
+        log.adopt(recovered.old_logs());
+        let services = RegionServices {
+            env: env.clone(),
+            fs: fs.clone(),
+            root,
+            log: log.clone(),
+            loader: Arc::new(BlockLoader::new(CACHE_BYTES)),
+            budget: Arc::new(MemstoreBudget::unlimited()),
+            maintenance: Arc::new(Chores::new(env.clone())),
+            options: Arc::new(RegionOptions { flush_bytes: FLUSH_BYTES, ..RegionOptions::default() }),
+            server: Some(server.clone()),
+        };
+        let entries = recovered.entries_of(fs.clone(), &info.encoded_name());
+        let region = Region::open(services, Opening { info, table: Arc::new(table), entries }).await?;
+        Ok(MasterStore { region, log })
+    }
+
+    /// The region.
+    pub fn region(&self) -> &Arc<Region> {
+        &self.region
+    }
+
+    /// Flushes and closes it.
+    ///
+    /// # Errors
+    /// What the flush said; the log has the rest.
+    pub async fn close(&self) -> Result<(), engine::Error> {
+        let closed = self.region.close().await;
+        self.log.close().await;
+        closed.map(|_| ())
+    }
+}
+
+/// The table, with the families that HBase gives it.
+fn descriptor() -> TableDescriptor {
+    let family = |name: &'static str, block_bytes: &str| {
+        FamilyDescriptor::new(name.as_bytes())
+            .with("VERSIONS", "1")
+            .with("IN_MEMORY", "true")
+            .with("BLOCKSIZE", block_bytes)
+            .with("BLOOMFILTER", "ROWCOL")
+            .with("DATA_BLOCK_ENCODING", "ROW_INDEX_V1")
+    };
+    let name = TableName::new("master", "store").expect("a legal name");
+    TableDescriptor::new(name)
+        .with_family(family("info", "8192"))
+        .with_family(family("proc", "65536"))
+        .with_family(family("rs", "65536"))
+}
+
+/// Its only region. HBase gives it the time of its creation; here it is always the same, so that it is found.
+fn region_info() -> RegionInfo {
+    RegionInfo::new(descriptor().name, "".into(), "".into(), 1)
+}

@@ -1,0 +1,242 @@
+//! `AdminService`: what the master and tools ask of this server.
+
+use std::sync::Arc;
+
+use base::BoxFuture;
+use cell::region::RegionInfo;
+use cell::schema::TableName;
+use engine::Region;
+use engine::region::CompactionKind;
+use proto::open_region_response::RegionOpeningState;
+use wire::exception::{Answer, JavaException};
+use wire::service::AdminService;
+
+use crate::errors::java_exception;
+use crate::load;
+use crate::server::RegionServer;
+
+/// The service over a server.
+pub struct Admin(pub Arc<RegionServer>);
+
+impl Admin {
+    fn find(&self, region: &proto::RegionSpecifier) -> Answer<Arc<Region>> {
+        self.0.regions().find(&region.value)
+    }
+
+    async fn region_info(
+        &self,
+        request: proto::GetRegionInfoRequest,
+    ) -> Answer<proto::GetRegionInfoResponse> {
+        let region = self.find(&request.region)?;
+        let state = load::compaction_state(&region.figures());
+        Ok(proto::GetRegionInfoResponse {
+            region_info: region.info().into(),
+            compaction_state: request.compaction_state().then_some(state as i32),
+            splittable: Some(false),
+            mergeable: Some(false),
+            best_split_row: None,
+        })
+    }
+
+    async fn store_files(&self, request: proto::GetStoreFileRequest) -> Answer<proto::GetStoreFileResponse> {
+        let region = self.find(&request.region)?;
+        let mut store_file = Vec::new();
+        for family in &request.family {
+            let files = region.store_files(family).map_err(|error| java_exception(&error))?;
+            store_file.extend(files.iter().map(ToString::to_string));
+        }
+        Ok(proto::GetStoreFileResponse { store_file })
+    }
+
+    fn open(&self, request: &proto::OpenRegionRequest) -> Answer<proto::OpenRegionResponse> {
+        let mut opening_state = Vec::new();
+        for open in &request.open_info {
+            self.0.begin_open(region_info(&open.region)?);
+            opening_state.push(RegionOpeningState::Opened as i32);
+        }
+        Ok(proto::OpenRegionResponse { opening_state })
+    }
+
+    fn close(&self, request: &proto::CloseRegionRequest) -> Answer<proto::CloseRegionResponse> {
+        let encoded = cell::region::encoded_name_of(&request.region.value)
+            .ok_or_else(|| JavaException::do_not_retry("not a region's name"))?;
+        self.0.begin_close(encoded);
+        Ok(proto::CloseRegionResponse { closed: true })
+    }
+
+    async fn flush(&self, request: proto::FlushRegionRequest) -> Answer<proto::FlushRegionResponse> {
+        let region = self.find(&request.region)?;
+        if request.if_older_than_ts.is_some_and(|ts| region.figures().last_flush_ms > ts) {
+            return Ok(flush_response(&region, false));
+        }
+        // All stores are flushed together; a family that does not exist is refused like anywhere else.
+        if let Some(family) = &request.family {
+            region.store_files(family).map_err(|error| java_exception(&error))?;
+        }
+        let flushed = region.flush().await.map_err(|error| java_exception(&error))?;
+        Ok(flush_response(&region, flushed != engine::region::Flushed::Nothing))
+    }
+
+    async fn compact(&self, request: proto::CompactRegionRequest) -> Answer<proto::CompactRegionResponse> {
+        let region = self.find(&request.region)?;
+        let kind = if request.major() { CompactionKind::Major } else { CompactionKind::Minor };
+        self.0.schedule().compact(&region, request.family.as_deref(), kind);
+        Ok(proto::CompactRegionResponse {})
+    }
+
+    async fn roll(&self) -> Answer<proto::RollWalWriterResponse> {
+        self.0.roll_logs().await.map_err(|error| JavaException::io(error.to_string()))?;
+        Ok(proto::RollWalWriterResponse::default())
+    }
+
+    async fn region_loads(
+        &self,
+        request: proto::GetRegionLoadRequest,
+    ) -> Answer<proto::GetRegionLoadResponse> {
+        let table = request.table_name.as_ref().map(TableName::try_from).transpose();
+        let table = table.map_err(|error| JavaException::do_not_retry(error.to_string()))?;
+        let regions = self.0.regions().all();
+        let wanted = regions.iter().filter(|region| load::is_of(region.info(), table.as_ref()));
+        Ok(proto::GetRegionLoadResponse {
+            region_loads: wanted.map(|region| load::region_load(region)).collect(),
+        })
+    }
+
+    fn execute(&self, request: &proto::ExecuteProceduresRequest) -> Answer<proto::ExecuteProceduresResponse> {
+        if !request.proc.is_empty() {
+            return Err(JavaException::unsupported("remote procedures"));
+        }
+        for open in &request.open_region {
+            self.open(open)?;
+        }
+        for close in &request.close_region {
+            self.close(close)?;
+        }
+        Ok(proto::ExecuteProceduresResponse {})
+    }
+}
+
+fn flush_response(region: &Region, flushed: bool) -> proto::FlushRegionResponse {
+    proto::FlushRegionResponse {
+        last_flush_time: region.figures().last_flush_ms,
+        flushed: Some(flushed),
+        wrote_flush_wal_marker: Some(flushed),
+    }
+}
+
+fn region_info(message: &proto::RegionInfo) -> Answer<RegionInfo> {
+    RegionInfo::try_from(message).map_err(|error| JavaException::do_not_retry(error.to_string()))
+}
+
+/// A call that is answered when it is made.
+fn ready<T: Send + 'static>(answer: Answer<T>) -> BoxFuture<'static, Answer<T>> {
+    Box::pin(std::future::ready(answer))
+}
+
+impl AdminService for Admin {
+    fn get_region_info(
+        &self,
+        request: proto::GetRegionInfoRequest,
+    ) -> BoxFuture<'_, Answer<proto::GetRegionInfoResponse>> {
+        Box::pin(self.region_info(request))
+    }
+
+    fn get_store_file(
+        &self,
+        request: proto::GetStoreFileRequest,
+    ) -> BoxFuture<'_, Answer<proto::GetStoreFileResponse>> {
+        Box::pin(self.store_files(request))
+    }
+
+    fn get_online_region(
+        &self,
+        _: proto::GetOnlineRegionRequest,
+    ) -> BoxFuture<'_, Answer<proto::GetOnlineRegionResponse>> {
+        let region_info = self.0.regions().all().iter().map(|region| region.info().into()).collect();
+        ready(Ok(proto::GetOnlineRegionResponse { region_info }))
+    }
+
+    fn open_region(
+        &self,
+        request: proto::OpenRegionRequest,
+    ) -> BoxFuture<'_, Answer<proto::OpenRegionResponse>> {
+        ready(self.open(&request))
+    }
+
+    fn warmup_region(
+        &self,
+        _: proto::WarmupRegionRequest,
+    ) -> BoxFuture<'_, Answer<proto::WarmupRegionResponse>> {
+        // A hint; opening is quick without.
+        ready(Ok(proto::WarmupRegionResponse {}))
+    }
+
+    fn close_region(
+        &self,
+        request: proto::CloseRegionRequest,
+    ) -> BoxFuture<'_, Answer<proto::CloseRegionResponse>> {
+        ready(self.close(&request))
+    }
+
+    fn flush_region(
+        &self,
+        request: proto::FlushRegionRequest,
+    ) -> BoxFuture<'_, Answer<proto::FlushRegionResponse>> {
+        Box::pin(self.flush(request))
+    }
+
+    fn compact_region(
+        &self,
+        request: proto::CompactRegionRequest,
+    ) -> BoxFuture<'_, Answer<proto::CompactRegionResponse>> {
+        Box::pin(self.compact(request))
+    }
+
+    fn roll_wal_writer(
+        &self,
+        _: proto::RollWalWriterRequest,
+    ) -> BoxFuture<'_, Answer<proto::RollWalWriterResponse>> {
+        Box::pin(self.roll())
+    }
+
+    fn get_server_info(
+        &self,
+        _: proto::GetServerInfoRequest,
+    ) -> BoxFuture<'_, Answer<proto::GetServerInfoResponse>> {
+        let server_info = proto::ServerInfo {
+            server_name: self.0.name().into(),
+            webui_port: Some(u32::from(self.0.info_port())),
+        };
+        ready(Ok(proto::GetServerInfoResponse { server_info }))
+    }
+
+    fn stop_server(
+        &self,
+        request: proto::StopServerRequest,
+    ) -> BoxFuture<'_, Answer<proto::StopServerResponse>> {
+        self.0.request_stop(&request.reason);
+        ready(Ok(proto::StopServerResponse {}))
+    }
+
+    fn update_configuration(
+        &self,
+        _: proto::UpdateConfigurationRequest,
+    ) -> BoxFuture<'_, Answer<proto::UpdateConfigurationResponse>> {
+        // No option takes effect without a restart yet.
+        ready(Ok(proto::UpdateConfigurationResponse {}))
+    }
+
+    fn get_region_load(
+        &self,
+        request: proto::GetRegionLoadRequest,
+    ) -> BoxFuture<'_, Answer<proto::GetRegionLoadResponse>> {
+        Box::pin(self.region_loads(request))
+    }
+
+    fn execute_procedures(
+        &self,
+        request: proto::ExecuteProceduresRequest,
+    ) -> BoxFuture<'_, Answer<proto::ExecuteProceduresResponse>> {
+        ready(self.execute(&request))
+    }
+}

@@ -1,0 +1,95 @@
+//! `ClientService`: reads and writes of rows, one call a file.
+//!
+//! The calls work on messages; where the cells of a result go (a cell block behind the message, or into it) is the
+//! caller's choice by [`ResultForm`], made from what the client's connection said.
+
+mod get;
+mod multi;
+mod mutate;
+mod results;
+mod rpc;
+mod scan;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use base::BoxFuture;
+use cell::codec::Codec;
+use wire::exception::Answer;
+use wire::service::{CellReply, CellRequest, ClientService};
+
+pub use results::ResultForm;
+pub use rpc::{ClientRpc, failure};
+pub use scan::OpenScanner;
+
+use crate::server::RegionServer;
+
+/// Callers in the same process take cells as ordinary clients do.
+const LOCAL_FORM: ResultForm = ResultForm::Block(Codec::KeyValue);
+
+/// What a call says besides its message.
+#[derive(Clone, Copy, Debug)]
+pub struct CallContext {
+    /// Where cells of a Get go.
+    pub get_form: ResultForm,
+    /// Where cells of all other answers go.
+    pub form: ResultForm,
+    /// How cells lie in the request's cell block.
+    pub codec: Codec,
+    /// How long the client waits altogether, if it said so.
+    pub timeout: Option<Duration>,
+}
+
+impl CallContext {
+    /// A caller in the same process: newest version, cell blocks, no hurry.
+    const LOCAL: CallContext =
+        CallContext { get_form: LOCAL_FORM, form: LOCAL_FORM, codec: Codec::KeyValue, timeout: None };
+}
+
+/// The service over a server.
+pub struct Client(pub Arc<RegionServer>);
+
+impl ClientService for Client {
+    fn get(
+        &self,
+        request: CellRequest<proto::GetRequest>,
+    ) -> BoxFuture<'_, Answer<CellReply<proto::GetResponse>>> {
+        Box::pin(
+            async move { Ok(into_reply(get::get(&self.0, &request.message, CallContext::LOCAL).await?)) },
+        )
+    }
+
+    fn mutate(
+        &self,
+        request: CellRequest<proto::MutateRequest>,
+    ) -> BoxFuture<'_, Answer<CellReply<proto::MutateResponse>>> {
+        Box::pin(async move {
+            Ok(into_reply(mutate::mutate(&self.0, &request.message, request.cells, Codec::KeyValue).await?))
+        })
+    }
+
+    fn multi(
+        &self,
+        request: CellRequest<proto::MultiRequest>,
+    ) -> BoxFuture<'_, Answer<CellReply<proto::MultiResponse>>> {
+        Box::pin(async move {
+            Ok(into_reply(multi::multi(&self.0, &request.message, request.cells, CallContext::LOCAL).await?))
+        })
+    }
+
+    fn scan(
+        &self,
+        request: CellRequest<proto::ScanRequest>,
+    ) -> BoxFuture<'_, Answer<CellReply<proto::ScanResponse>>> {
+        Box::pin(
+            async move { Ok(into_reply(scan::scan(&self.0, &request.message, CallContext::LOCAL).await?)) },
+        )
+    }
+}
+
+/// An answer before it is one message: what is said, and the cells behind it.
+type Answered<M> = (M, ::rpc::CellBlock);
+
+fn into_reply<M>((message, cells): Answered<M>) -> CellReply<M> {
+    CellReply { message, cells: cells.into_pieces() }
+}

@@ -1,0 +1,139 @@
+//! Results on their way into an answer: cells go where the client wants them, as they are found.
+
+use bytes::Bytes;
+use cell::Cell;
+use cell::codec::Codec;
+use engine::scanner::{ResultEnd, ResultSink};
+use prost::Message;
+use rpc::CellBlock;
+use wire::convert::result::InlineResult;
+
+/// Where the cells of results go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ResultForm {
+    /// Behind the message, in a cell block; the message says how many each result has.
+    Block(Codec),
+    /// Into the message.
+    Inline,
+}
+
+/// Results of one answer.
+pub(super) struct Results<'a> {
+    form: ResultForm,
+    // The cells of all results, if they go behind the message; other answers' cells may come before them.
+    block: &'a mut CellBlock,
+    // Per result its cells; inline the cells themselves.
+    counts: Vec<u32>,
+    partials: Vec<bool>,
+    inline: Vec<proto::Result>,
+    bytes: usize,
+    current: Current,
+    row_start: Mark,
+}
+
+/// The result being written.
+#[derive(Default)]
+struct Current {
+    cells: u32,
+    inline: InlineResult,
+}
+
+/// A place to go back to.
+#[derive(Clone, Copy, Default)]
+struct Mark {
+    results: usize,
+    block_len: usize,
+    bytes: usize,
+}
+
+impl<'a> Results<'a> {
+    /// No results yet; cells go behind what `block` has already.
+    pub(super) fn new(form: ResultForm, block: &'a mut CellBlock) -> Results<'a> {
+        Results {
+            form,
+            block,
+            counts: Vec::new(),
+            partials: Vec::new(),
+            inline: Vec::new(),
+            bytes: 0,
+            current: Current::default(),
+            row_start: Mark::default(),
+        }
+    }
+
+    /// Results that are complete.
+    pub(super) fn len(&self) -> usize {
+        self.counts.len()
+    }
+
+    /// The one result of a Get: what is there, or an empty one.
+    pub(super) fn into_single(mut self) -> proto::Result {
+        debug_assert!(self.counts.len() <= 1, "a get has one result");
+        match self.form {
+            ResultForm::Block(_) => {
+                let count = self.counts.first().copied().unwrap_or(0);
+                wire::convert::result::in_block(count as usize)
+            }
+            ResultForm::Inline => self.inline.pop().unwrap_or_else(|| message_of(InlineResult::new(), false)),
+        }
+    }
+
+    /// Puts all results into the answer of a scan.
+    pub(super) fn into_scan(self, response: &mut proto::ScanResponse) {
+        match self.form {
+            ResultForm::Block(_) => {
+                response.cells_per_result = self.counts;
+                response.partial_flag_per_result = self.partials;
+            }
+            ResultForm::Inline => {
+                response.results = self.inline;
+            }
+        }
+    }
+}
+
+impl ResultSink for Results<'_> {
+    fn begin_result(&mut self) {
+        self.current = Current::default();
+        if self.partials.last().is_none_or(|partial| !partial) {
+            self.row_start = Mark { results: self.len(), block_len: self.block.len(), bytes: self.bytes };
+        }
+    }
+
+    fn cell(&mut self, cell: &Cell<'_>) {
+        self.bytes += cell.len_without_tags();
+        self.current.cells += 1;
+        match self.form {
+            ResultForm::Block(codec) => codec.write(cell, self.block.tail()),
+            ResultForm::Inline => self.current.inline.push(cell),
+        }
+    }
+
+    fn end_result(&mut self, end: ResultEnd) {
+        self.counts.push(self.current.cells);
+        self.partials.push(end.partial);
+        if self.form == ResultForm::Inline {
+            self.inline.push(message_of(std::mem::take(&mut self.current.inline), end.partial));
+        }
+    }
+
+    fn rollback_row(&mut self) {
+        let Mark { results, block_len, bytes } = self.row_start;
+        self.counts.truncate(results);
+        self.partials.truncate(results);
+        self.inline.truncate(results);
+        self.block.truncate(block_len);
+        self.bytes = bytes;
+        self.current = Current::default();
+    }
+
+    fn bytes(&self) -> usize {
+        self.bytes
+    }
+}
+
+/// The message that was written piece by piece; its cells' bytes are not copied again.
+fn message_of(inline: InlineResult, partial: bool) -> proto::Result {
+    let bytes: Bytes = inline.finish(partial).freeze();
+    proto::Result::decode(bytes).expect("just written as this message")
+}

@@ -1,0 +1,78 @@
+//! `ClientService` behind the RPC server: messages in, messages out, cells where the connection wants them.
+
+use std::sync::Arc;
+
+use ::rpc::{Call, CellBlock, ConnectionInfo, Failure, Reply, Service};
+use base::BoxFuture;
+use bytes::Bytes;
+use cell::codec::Codec;
+use prost::Message;
+use wire::exception::{Answer, JavaException};
+use wire::service::refuse_client;
+
+use super::results::ResultForm;
+use super::{CallContext, get, multi, mutate, scan};
+use crate::server::RegionServer;
+
+/// The service of a server for connections.
+pub struct ClientRpc(pub Arc<RegionServer>);
+
+impl Service for ClientRpc {
+    fn name(&self) -> &'static str {
+        "ClientService"
+    }
+
+    fn call(&self, call: Call) -> BoxFuture<'static, Result<Reply, Failure>> {
+        let server = self.0.clone();
+        Box::pin(async move { answer(&server, call).await.map_err(failure) })
+    }
+}
+
+async fn answer(server: &RegionServer, call: Call) -> Answer<Reply> {
+    let context = context(&call);
+    let Call { method, param, cells, .. } = call;
+    match &*method {
+        "Get" => reply(get::get(server, &decode(param)?, context).await?),
+        "Mutate" => reply(mutate::mutate(server, &decode(param)?, cells, context.codec).await?),
+        "Multi" => reply(multi::multi(server, &decode(param)?, cells, context).await?),
+        "Scan" => reply(scan::scan(server, &decode(param)?, context).await?),
+        other => Err(refuse_client(other, &param)),
+    }
+}
+
+/// Where results go: behind the message if the client has a codec. The result of a Get only for clients that tell a
+/// version of at least 1.3, as HBase does it.
+fn context(call: &Call) -> CallContext {
+    let connection: &ConnectionInfo = &call.connection;
+    let codec = connection.codec.map(cell_codec);
+    let form = codec.map_or(ResultForm::Inline, ResultForm::Block);
+    let get_form = if connection.version_at_least(1, 3) { form } else { ResultForm::Inline };
+    CallContext { get_form, form, codec: codec.unwrap_or(Codec::KeyValue), timeout: call.timeout() }
+}
+
+fn cell_codec(codec: ::rpc::Codec) -> Codec {
+    match codec {
+        ::rpc::Codec::KeyValue => Codec::KeyValue,
+        ::rpc::Codec::KeyValueWithTags => Codec::KeyValueWithTags,
+    }
+}
+
+fn decode<M: Message + Default>(param: Bytes) -> Answer<M> {
+    M::decode(param)
+        .map_err(|error| JavaException::do_not_retry(format!("unable to read call parameter; {error}")))
+}
+
+fn reply((message, cells): (impl Message, CellBlock)) -> Answer<Reply> {
+    Ok(Reply { message: message.encode_to_vec().into(), cells })
+}
+
+/// An exception as the RPC server sends it.
+pub fn failure(exception: JavaException) -> Failure {
+    Failure {
+        class: exception.class,
+        message: exception.message,
+        do_not_retry: exception.do_not_retry,
+        location: exception.location,
+        server_overloaded: exception.server_overloaded,
+    }
+}

@@ -1,0 +1,227 @@
+//! `Scan`: opens, continues, renews and closes scanners.
+//!
+//! Source: HBase `RSRpcServices.scan`; flags and limits were compared with a running one.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use engine::Region;
+use engine::region::RegionState;
+use engine::scanner::{Deadline, Limits, Progress, RegionScanner, Stopped};
+use rpc::CellBlock;
+use wire::exception::{Answer, JavaException, class};
+
+use super::results::Results;
+use super::{Answered, CallContext};
+use crate::errors::java_exception;
+use crate::scanners::Refused;
+use crate::server::RegionServer;
+
+/// The shortest time a call may take before it answers with a heartbeat.
+const TIME_LIMIT_MIN: Duration = Duration::from_millis(10);
+
+/// A scanner between calls.
+pub struct OpenScanner {
+    region: Arc<Region>,
+    scanner: RegionScanner,
+    // Bytes of one answer, as the client and the server allow.
+    bytes_max: u64,
+    wants_cursor: bool,
+}
+
+impl OpenScanner {
+    /// The region it reads.
+    pub fn region(&self) -> &Arc<Region> {
+        &self.region
+    }
+}
+
+/// Answers a `Scan`.
+pub(super) async fn scan(
+    server: &RegionServer,
+    request: &proto::ScanRequest,
+    context: CallContext,
+) -> Answer<Answered<proto::ScanResponse>> {
+    match (request.scanner_id, &request.scan) {
+        (Some(id), _) => go_on(server, id, request, context).await,
+        (None, Some(scan)) => open(server, scan, request, context).await,
+        (None, None) => Err(JavaException::do_not_retry("Missing required input: scannerId or scan")),
+    }
+}
+
+async fn open(
+    server: &RegionServer,
+    scan: &proto::Scan,
+    request: &proto::ScanRequest,
+    context: CallContext,
+) -> Answer<Answered<proto::ScanResponse>> {
+    let specifier = request.region.as_ref();
+    let region = server.regions().find(specifier.map_or(&b""[..], |specifier| &specifier.value))?;
+    let wanted = wire::convert::from_proto::scan(scan)?;
+    let scanner = region.scanner(&wanted).map_err(|error| java_exception(&error))?;
+    let mvcc_read_point = scanner.read_point();
+    let bytes_max = match scan.max_result_size() {
+        0 => server.options().result_bytes_max,
+        wanted => wanted.min(server.options().result_bytes_max),
+    };
+    let open = OpenScanner { region, scanner, bytes_max, wants_cursor: scan.need_cursor_result() };
+    let id = server.scanners().begin(server.env().clock.monotonic()).ok_or_else(|| {
+        JavaException::io("too many open scanners on this server; close some or try again later")
+    })?;
+    let default_rows = if request.close_scanner() { 0 } else { 1 };
+    let (mut response, cells) = fetch(server, id, open, request, default_rows, context).await?;
+    response.ttl = Some(server.scanners().lease().as_millis() as u32);
+    response.mvcc_read_point = Some(mvcc_read_point);
+    Ok((response, cells))
+}
+
+async fn go_on(
+    server: &RegionServer,
+    id: u64,
+    request: &proto::ScanRequest,
+    context: CallContext,
+) -> Answer<Answered<proto::ScanResponse>> {
+    let only_id = proto::ScanResponse { scanner_id: Some(id), ..proto::ScanResponse::default() };
+    let open = match server.scanners().take(id, request.next_call_seq) {
+        Ok(open) => open,
+        Err(Refused::Ended) => return Ok((only_id, CellBlock::new())),
+        Err(refused) => return Err(refusal(id, request, refused)),
+    };
+    let now = server.env().clock.monotonic();
+    if open.region.state() != RegionState::Serving {
+        server.scanners().forget(id);
+        let message = format!("{} is not online on this server", open.region.name());
+        return Err(JavaException::new(class::NOT_SERVING_REGION, message));
+    }
+    if request.renew() {
+        server.scanners().put_back(id, open, now);
+        return Ok((only_id, CellBlock::new()));
+    }
+    let default_rows = if request.close_scanner() { 0 } else { 1 };
+    fetch(server, id, open, request, default_rows, context).await
+}
+
+/// Reads as many results as the call asks for; then the scanner ends, or waits for the next call.
+async fn fetch(
+    server: &RegionServer,
+    id: u64,
+    mut open: OpenScanner,
+    request: &proto::ScanRequest,
+    default_rows: u32,
+    context: CallContext,
+) -> Answer<Answered<proto::ScanResponse>> {
+    let rows = request.number_of_rows.unwrap_or(default_rows);
+    let mut response = proto::ScanResponse {
+        scanner_id: Some(id),
+        more_results: Some(true),
+        more_results_in_region: Some(true),
+        stale: Some(false),
+        ..proto::ScanResponse::default()
+    };
+    let mut cells = CellBlock::new();
+    if rows > 0 {
+        let mut limits = limits(server, &open, request, rows, context);
+        let mut results = Results::new(context.form, &mut cells);
+        match engine::scanner::drive(&mut open.scanner, &mut limits, &mut results).await {
+            Ok(progress) => {
+                if request.track_scan_metrics() {
+                    response.scan_metrics = Some(metrics(results.len()));
+                }
+                results.into_scan(&mut response);
+                tell(&mut response, progress, &open);
+            }
+            Err(error) => {
+                server.scanners().forget(id);
+                return Err(reset(&error));
+            }
+        }
+    }
+    let ended = !response.more_results() || !response.more_results_in_region() || request.close_scanner();
+    let now = server.env().clock.monotonic();
+    if ended {
+        server.scanners().end(id, now);
+    } else {
+        server.scanners().put_back(id, open, now);
+    }
+    Ok((response, cells))
+}
+
+fn limits(
+    server: &RegionServer,
+    open: &OpenScanner,
+    request: &proto::ScanRequest,
+    rows: u32,
+    context: CallContext,
+) -> Limits {
+    let partials = request.client_handles_partials();
+    let deadline = (partials && request.client_handles_heartbeats()).then(|| {
+        let lease = server.scanners().lease();
+        let shortest = context.timeout.map_or(lease, |timeout| timeout.min(lease));
+        let clock = server.env().clock.clone();
+        Deadline { at: clock.monotonic() + (shortest / 2).max(TIME_LIMIT_MIN), clock }
+    });
+    Limits {
+        results: u64::from(rows),
+        rows: match request.limit_of_rows() {
+            0 => u64::MAX,
+            rows => u64::from(rows),
+        },
+        bytes: open.bytes_max,
+        partials,
+        deadline,
+    }
+}
+
+/// Sets the flags that say how the scan goes on.
+fn tell(response: &mut proto::ScanResponse, progress: Progress, open: &OpenScanner) {
+    match progress.stopped {
+        Stopped::Exhausted => response.more_results_in_region = Some(false),
+        Stopped::Rows => response.more_results = Some(false),
+        Stopped::Time => {
+            response.heartbeat_message = Some(true);
+            if open.wants_cursor {
+                let row = bytes::Bytes::copy_from_slice(open.scanner.last_row());
+                response.cursor = Some(proto::Cursor { row: Some(row) });
+            }
+        }
+        Stopped::Results | Stopped::Bytes | Stopped::Slice => {}
+    }
+}
+
+fn metrics(rows: usize) -> proto::ScanMetrics {
+    let metric =
+        |name: &str, value| proto::NameInt64Pair { name: Some(name.to_string()), value: Some(value) };
+    proto::ScanMetrics { metrics: vec![metric("ROWS_SCANNED", rows as i64), metric("ROWS_FILTERED", 0)] }
+}
+
+/// An error in the middle of a scan: the client opens a scanner again behind the last row it has.
+fn reset(error: &engine::Error) -> JavaException {
+    match error {
+        engine::Error::NotServing { .. } | engine::Error::Log { .. } => java_exception(error),
+        other => {
+            JavaException::new(class::SCANNER_RESET, format!("Scanner is closed on the server-side: {other}"))
+        }
+    }
+}
+
+fn refusal(id: u64, request: &proto::ScanRequest, refused: Refused) -> JavaException {
+    match refused {
+        Refused::OutOfOrder { expected } => JavaException::new(
+            class::OUT_OF_ORDER_SCANNER_NEXT,
+            format!(
+                "Expected nextCallSeq: {expected} But the nextCallSeq got from client: {}",
+                request.next_call_seq()
+            ),
+        ),
+        Refused::InUse => JavaException::new(class::LEASE, format!("lease '{id}' does not exist")),
+        Refused::Unknown | Refused::Ended => JavaException::new(
+            class::UNKNOWN_SCANNER,
+            format!(
+                "Unknown scanner '{id}'. This can happen due to any of the following reasons: a) Scanner id given is \
+                 wrong, b) Scanner lease expired because of long wait between consecutive client checkins, c) Server may \
+                 be closing down, d) RegionServer restart during upgrade.\nIf the issue is due to reason (b), a possible \
+                 fix would be increasing the value of 'hbase.client.scanner.timeout.period' configuration."
+            ),
+        ),
+    }
+}

@@ -1,0 +1,193 @@
+//! Open scanners between the calls of their clients: ids, call sequence numbers, leases.
+//!
+//! A call takes its scanner out and puts it back when it is done, so the lease does not run while a call does. A scanner
+//! whose lease runs out is dropped. Ids of scanners that ended in good order are remembered for one lease, because
+//! clients close them once more (and asynchbase always does).
+//!
+//! Source: HBase `RSRpcServices`; the answers were compared with a running one.
+
+use std::collections::HashMap;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// Why a scanner cannot be had.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refused {
+    /// Never opened here, or its lease ran out.
+    Unknown,
+    /// Ended in good order: the call needs no rows any more.
+    Ended,
+    /// The call is not the next one: `expected` was due.
+    OutOfOrder {
+        /// The sequence number that was due.
+        expected: u64,
+    },
+    /// Another call is using it.
+    InUse,
+}
+
+/// The open scanners of a server; `S` is what a call needs to go on.
+pub struct Scanners<S> {
+    lease: Duration,
+    open_max: usize,
+    next_id: AtomicU64,
+    slots: Mutex<HashMap<u64, Slot<S>>>,
+}
+
+struct Slot<S> {
+    state: State<S>,
+    next_call_seq: u64,
+    expires: Duration,
+}
+
+enum State<S> {
+    Idle(S),
+    InUse,
+    Ended,
+}
+
+impl<S> Scanners<S> {
+    /// Ids begin at a number that no earlier run of the server used: they count up from `first_id`.
+    pub fn new(lease: Duration, open_max: usize, first_id: u64) -> Scanners<S> {
+        Scanners { lease, open_max, next_id: AtomicU64::new(first_id), slots: Mutex::default() }
+    }
+
+    /// How long a client may be silent.
+    pub fn lease(&self) -> Duration {
+        self.lease
+    }
+
+    /// A new id, in use by the call that opens the scanner; `None` if there are too many open ones.
+    pub fn begin(&self, now: Duration) -> Option<u64> {
+        let mut slots = self.lock();
+        let open = slots.values().filter(|slot| !matches!(slot.state, State::Ended)).count();
+        if open >= self.open_max {
+            return None;
+        }
+        let id = self.next_id.fetch_add(1, Ordering::Relaxed);
+        slots.insert(id, Slot { state: State::InUse, next_call_seq: 0, expires: now + self.lease });
+        Some(id)
+    }
+
+    /// Takes scanner `id` out for a call; `call_seq` is checked if the client sent one.
+    ///
+    /// # Errors
+    /// [`Refused`] tells which answer the client gets; the scanner stays as it is.
+    pub fn take(&self, id: u64, call_seq: Option<u64>) -> Result<S, Refused> {
+        let mut slots = self.lock();
+        let slot = slots.get_mut(&id).ok_or(Refused::Unknown)?;
+        let expected = slot.next_call_seq;
+        if call_seq.is_some_and(|seq| seq != expected) {
+            return Err(Refused::OutOfOrder { expected });
+        }
+        match std::mem::replace(&mut slot.state, State::InUse) {
+            State::Idle(scanner) => {
+                slot.next_call_seq += u64::from(call_seq.is_some());
+                Ok(scanner)
+            }
+            State::InUse => Err(Refused::InUse),
+            State::Ended => {
+                slot.state = State::Ended;
+                Err(Refused::Ended)
+            }
+        }
+    }
+
+    /// Puts a scanner back after a call and begins its lease anew.
+    pub fn put_back(&self, id: u64, scanner: S, now: Duration) {
+        if let Some(slot) = self.lock().get_mut(&id) {
+            slot.state = State::Idle(scanner);
+            slot.expires = now + self.lease;
+        }
+    }
+
+    /// Ends a scanner in good order; its id is remembered for one lease.
+    pub fn end(&self, id: u64, now: Duration) {
+        if let Some(slot) = self.lock().get_mut(&id) {
+            slot.state = State::Ended;
+            slot.expires = now + self.lease;
+        }
+    }
+
+    /// Forgets a scanner at once: a later call gets [`Refused::Unknown`].
+    pub fn forget(&self, id: u64) {
+        self.lock().remove(&id);
+    }
+
+    /// Drops the scanners whose lease ran out and the ids remembered long enough; returns how many scanners.
+    pub fn expire(&self, now: Duration) -> usize {
+        let mut slots = self.lock();
+        let dead = slots.extract_if(|_, slot| slot.expires <= now && !matches!(slot.state, State::InUse));
+        dead.filter(|(_, slot)| matches!(slot.state, State::Idle(_))).count()
+    }
+
+    /// Drops the idle scanners that `is_dead` picks (their region moved or closed).
+    pub fn forget_where(&self, is_dead: impl Fn(&S) -> bool) {
+        self.lock().retain(|_, slot| !matches!(&slot.state, State::Idle(scanner) if is_dead(scanner)));
+    }
+
+    /// Scanners that are open.
+    pub fn open_count(&self) -> usize {
+        self.lock().values().filter(|slot| !matches!(slot.state, State::Ended)).count()
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<u64, Slot<S>>> {
+        self.slots.lock().expect("no holder of this lock panics")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LEASE: Duration = Duration::from_secs(60);
+    const NOW: Duration = Duration::from_secs(1000);
+
+    fn one() -> (Scanners<&'static str>, u64) {
+        let scanners = Scanners::new(LEASE, 10, 77);
+        let id = scanners.begin(NOW).unwrap();
+        scanners.put_back(id, "rows", NOW);
+        (scanners, id)
+    }
+
+    #[test]
+    fn calls_come_in_order_if_they_are_numbered() {
+        let (scanners, id) = one();
+        assert_eq!(scanners.take(id, Some(0)), Ok("rows"));
+        scanners.put_back(id, "rows", NOW);
+        assert_eq!(scanners.take(id, Some(0)), Err(Refused::OutOfOrder { expected: 1 }));
+        assert_eq!(scanners.take(id, None), Ok("rows"), "unnumbered calls are not checked");
+        assert_eq!(scanners.take(id, Some(1)), Err(Refused::InUse));
+    }
+
+    #[test]
+    fn an_ended_scanner_is_remembered_for_a_lease() {
+        let (scanners, id) = one();
+        scanners.end(id, NOW);
+        assert_eq!(scanners.take(id, None), Err(Refused::Ended));
+        assert_eq!(scanners.take(id, Some(0)), Err(Refused::Ended), "the next number is fine");
+        assert_eq!(scanners.take(id, Some(5)), Err(Refused::OutOfOrder { expected: 0 }));
+        assert_eq!(scanners.expire(NOW + LEASE), 0);
+        assert_eq!(scanners.take(id, None), Err(Refused::Unknown));
+    }
+
+    #[test]
+    fn leases_run_only_between_calls() {
+        let (scanners, id) = one();
+        let rows = scanners.take(id, None).unwrap();
+        assert_eq!(scanners.expire(NOW + 2 * LEASE), 0, "a call is using it");
+        scanners.put_back(id, rows, NOW + 2 * LEASE);
+        assert_eq!(scanners.expire(NOW + 3 * LEASE), 1);
+        assert_eq!(scanners.take(id, None), Err(Refused::Unknown));
+    }
+
+    #[test]
+    fn there_is_a_most() {
+        let scanners = Scanners::<()>::new(LEASE, 1, 0);
+        let first = scanners.begin(NOW).unwrap();
+        assert_eq!(scanners.begin(NOW), None);
+        scanners.end(first, NOW);
+        assert!(scanners.begin(NOW).is_some());
+    }
+}

@@ -1,0 +1,147 @@
+//! When regions are flushed and compacted: wishes of the write path become background tasks, a few at a time.
+//!
+//! A region that utters the same wish again while it waits or is carried out is not noted twice. When all memstores
+//! together are over the low mark, the largest are flushed first, whoever uttered the wish.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, Weak};
+use std::time::Duration;
+
+use base::env::{Env, TaskClass};
+use engine::Region;
+use engine::budget::{FlushReason, Maintenance, MemstoreBudget};
+use engine::region::CompactionKind;
+use tokio::sync::Semaphore;
+use tracing::{info, warn};
+
+use crate::regions::OnlineRegions;
+
+/// Flushes that run at once (`hbase.hstore.flusher.count`).
+const FLUSHES_AT_ONCE: usize = 2;
+/// Compactions that run at once.
+const COMPACTIONS_AT_ONCE: usize = 1;
+
+/// Carries out the wishes of regions.
+pub struct Schedule {
+    env: Env,
+    regions: Arc<OnlineRegions>,
+    budget: Arc<MemstoreBudget>,
+    this: Weak<Schedule>,
+    flush_slots: Semaphore,
+    compaction_slots: Semaphore,
+    // Encoded names of regions whose wish is noted or being carried out.
+    flushing: Mutex<HashSet<Arc<str>>>,
+    compacting: Mutex<HashSet<Arc<str>>>,
+}
+
+impl Schedule {
+    /// A schedule for the regions of a server.
+    pub fn new(env: Env, regions: Arc<OnlineRegions>, budget: Arc<MemstoreBudget>) -> Arc<Schedule> {
+        Arc::new_cyclic(|this| Schedule {
+            env,
+            regions,
+            budget,
+            this: this.clone(),
+            flush_slots: Semaphore::new(FLUSHES_AT_ONCE),
+            compaction_slots: Semaphore::new(COMPACTIONS_AT_ONCE),
+            flushing: Mutex::default(),
+            compacting: Mutex::default(),
+        })
+    }
+
+    /// Compactions noted or running.
+    pub fn compactions(&self) -> usize {
+        lock(&self.compacting).len()
+    }
+
+    /// Flushes noted or running.
+    pub fn flushes(&self) -> usize {
+        lock(&self.flushing).len()
+    }
+
+    /// Flushes the regions with these encoded names, because the oldest log waits for them.
+    pub fn flush_all(&self, encoded_names: &[Arc<str>]) {
+        for region in encoded_names.iter().filter_map(|encoded| self.regions.get(encoded)) {
+            self.flush_wanted(&region, FlushReason::Pressure);
+        }
+    }
+
+    /// Flushes regions whose memstores have had edits for longer than `period`.
+    pub fn flush_old(&self, now_ms: u64, period: Duration) {
+        for region in self.regions.all() {
+            let figures = region.figures();
+            let is_old = now_ms.saturating_sub(figures.last_flush_ms) > period.as_millis() as u64;
+            if is_old && figures.memstore_data_bytes > 0 && !period.is_zero() {
+                self.flush_wanted(&region, FlushReason::Pressure);
+            }
+        }
+    }
+
+    /// Compacts a region (or one family of it) when its turn comes.
+    pub fn compact(&self, region: &Arc<Region>, family: Option<&[u8]>, kind: CompactionKind) {
+        if !lock(&self.compacting).insert(region.encoded_name().clone()) && kind == CompactionKind::Minor {
+            return;
+        }
+        let Some(this) = self.this.upgrade() else { return };
+        let (region, family) = (region.clone(), family.map(<[u8]>::to_vec));
+        self.env.spawn(TaskClass::Background, async move {
+            let slot = this.compaction_slots.acquire().await;
+            let outcome = region.compact(family.as_deref(), kind).await;
+            drop(slot);
+            lock(&this.compacting).remove(region.encoded_name());
+            match outcome {
+                Ok(_) => {}
+                Err(error) => {
+                    warn!(region = %region.name(), %error, "compaction failed; the files stay as they are")
+                }
+            }
+        });
+    }
+
+    async fn flush_one(&self, region: &Region, reason: FlushReason) {
+        match region.flush().await {
+            Ok(flushed) => info!(region = %region.name(), ?reason, ?flushed, "flushed"),
+            Err(error) => warn!(region = %region.name(), %error, "flush failed; the memstore is kept"),
+        }
+    }
+
+    /// The region with the largest memstore that is not being flushed.
+    fn largest(&self) -> Option<Arc<Region>> {
+        let flushing = lock(&self.flushing);
+        self.regions
+            .all()
+            .into_iter()
+            .filter(|region| !flushing.contains(region.encoded_name()))
+            .max_by_key(|region| region.memstore_bytes())
+            .filter(|region| region.memstore_bytes() > 0)
+    }
+}
+
+impl Maintenance for Schedule {
+    fn flush_wanted(&self, region: &Arc<Region>, reason: FlushReason) {
+        if !lock(&self.flushing).insert(region.encoded_name().clone()) {
+            return;
+        }
+        let Some(this) = self.this.upgrade() else { return };
+        let region = region.clone();
+        self.env.spawn(TaskClass::Background, async move {
+            let slot = this.flush_slots.acquire().await;
+            this.flush_one(&region, reason).await;
+            drop(slot);
+            lock(&this.flushing).remove(region.encoded_name());
+            if this.budget.is_over_low_mark()
+                && let Some(next) = this.largest()
+            {
+                this.flush_wanted(&next, FlushReason::Pressure);
+            }
+        });
+    }
+
+    fn compaction_wanted(&self, region: &Arc<Region>, family: &[u8]) {
+        self.compact(region, Some(family), CompactionKind::Minor);
+    }
+}
+
+fn lock(set: &Mutex<HashSet<Arc<str>>>) -> std::sync::MutexGuard<'_, HashSet<Arc<str>>> {
+    set.lock().expect("no holder of this lock panics")
+}

@@ -1,0 +1,323 @@
+//! A region server: its logs, its regions, and its word with the master.
+
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use base::env::{Env, TaskClass};
+use cell::region::{RegionInfo, ServerName};
+use engine::Region;
+use engine::budget::MemstoreBudget;
+use engine::recovery::Recovered;
+use engine::region::{Opening, RegionOptions, RegionServices};
+use engine::scanner::BlockLoader;
+use fs::FileSystem;
+use layout::RootDir;
+use tracing::{error, info, warn};
+use wire::exception::Answer;
+use wire::service::RegionServerStatusService;
+
+use crate::client::OpenScanner;
+use crate::load::{megabytes, region_load};
+use crate::regions::OnlineRegions;
+use crate::scanners::Scanners;
+use crate::schedule::Schedule;
+
+/// The pause between reports to the master (`hbase.regionserver.msginterval`).
+const REPORT_PERIOD: Duration = Duration::from_secs(3);
+/// The pause between looks at leases and logs.
+const CHORE_PERIOD: Duration = Duration::from_secs(1);
+
+/// What a region server needs to begin.
+pub struct RegionServerParts {
+    /// Time, chance, tasks, network.
+    pub env: Env,
+    /// The files.
+    pub fs: Arc<dyn FileSystem>,
+    /// Where what lies.
+    pub root: RootDir,
+    /// This server.
+    pub name: ServerName,
+    /// The port of its pages.
+    pub info_port: u16,
+    /// Settings.
+    pub options: RegionServerOptions,
+    /// Called when the log can take no more: nothing is acknowledged from then on, and the process should end.
+    pub on_fatal: Arc<dyn Fn(&str) + Send + Sync>,
+    /// Called when a client asks the server to stop, with its words.
+    pub on_stop: Arc<dyn Fn(&str) + Send + Sync>,
+}
+
+/// Settings of a region server, in HBase's keys.
+#[derive(Clone, Debug)]
+pub struct RegionServerOptions {
+    /// Of its regions.
+    pub region: RegionOptions,
+    /// Bytes of all memstores at which writes are refused.
+    pub memstore_bytes: u64,
+    /// Bytes of the block cache.
+    pub cache_bytes: u64,
+    /// A log of this length is replaced by a new one.
+    pub log_roll_bytes: u64,
+    /// A log of this age is replaced by a new one (`hbase.regionserver.logroll.period`).
+    pub log_roll_period: Duration,
+    /// Logs at which regions are flushed so that the oldest can go (`hbase.regionserver.maxlogs`).
+    pub logs_max: usize,
+    /// A memstore with edits is flushed after this long (`hbase.regionserver.optionalcacheflushinterval`).
+    pub flush_period: Duration,
+    /// How long a scanner's client may be silent (`hbase.client.scanner.timeout.period`).
+    pub scanner_lease: Duration,
+    /// Open scanners at most.
+    pub scanners_max: usize,
+    /// Bytes of a scan's or a multi's answer at most (`hbase.server.scanner.max.result.size`).
+    pub result_bytes_max: u64,
+}
+
+/// A region server.
+pub struct RegionServer {
+    name: ServerName,
+    info_port: u16,
+    options: RegionServerOptions,
+    root: RootDir,
+    services: RegionServices,
+    // hbase:meta has a log of its own, so that it can be replayed first.
+    meta_log: Arc<wal::Log>,
+    regions: Arc<OnlineRegions>,
+    schedule: Arc<Schedule>,
+    scanners: Scanners<OpenScanner>,
+    recovered: Recovered,
+    master: OnceLock<Arc<dyn RegionServerStatusService>>,
+    on_stop: Arc<dyn Fn(&str) + Send + Sync>,
+}
+
+impl RegionServer {
+    /// Reads what logs of earlier runs hold, and begins logs of its own. Serves no region yet.
+    ///
+    /// # Errors
+    /// A log that is damaged below what was durable, or what the file system said: nothing was changed then.
+    pub async fn start(parts: RegionServerParts) -> Result<Arc<RegionServer>, wal::Error> {
+        let RegionServerParts { env, fs, root, name, info_port, options, on_fatal, on_stop } = parts;
+        let recovered = Recovered::scan(fs.clone(), &root, &name).await?;
+        let on_log_failure: Arc<dyn Fn(&wal::Error) + Send + Sync> =
+            Arc::new(move |error| on_fatal(&error.to_string()));
+        let begin_log = async |suffix: &str| {
+            let log_options = wal::LogOptions {
+                suffix: suffix.to_string(),
+                roll_bytes: options.log_roll_bytes,
+                roll_period: Some(options.log_roll_period),
+                ..wal::LogOptions::new(root.wal_dir(&name), &name.url_encoded(), root.old_wals_dir())
+            };
+            wal::Log::start(env.clone(), fs.clone(), log_options, on_log_failure.clone()).await
+        };
+        let log = begin_log("").await?;
+        let meta_log = begin_log(".meta").await?;
+        recovered.hand_over(&log, &meta_log);
+        recovered.forget_gone_regions(&*fs, &root, &log).await?;
+
+        let regions = Arc::new(OnlineRegions::default());
+        let budget = Arc::new(MemstoreBudget::new(options.memstore_bytes, 0.95));
+        let schedule = Schedule::new(env.clone(), regions.clone(), budget.clone());
+        let services = RegionServices {
+            env: env.clone(),
+            fs,
+            root: root.clone(),
+            log,
+            loader: Arc::new(BlockLoader::new(options.cache_bytes)),
+            budget,
+            maintenance: schedule.clone(),
+            options: Arc::new(options.region.clone()),
+            server: Some(name.clone()),
+        };
+        // A server that starts anew goes on with ids that no earlier run gave out: time has passed.
+        let first_scanner_id = name.start_code << 20;
+        let scanners = Scanners::new(options.scanner_lease, options.scanners_max, first_scanner_id);
+        Ok(Arc::new(RegionServer {
+            name,
+            info_port,
+            options,
+            root,
+            services,
+            meta_log,
+            regions,
+            schedule,
+            scanners,
+            recovered,
+            master: OnceLock::new(),
+            on_stop,
+        }))
+    }
+
+    /// Checks in with the master, then reports to it regularly and does the chores.
+    ///
+    /// # Errors
+    /// What the master answered.
+    pub async fn join(self: &Arc<Self>, master: Arc<dyn RegionServerStatusService>) -> Answer<()> {
+        let request = proto::RegionServerStartupRequest {
+            port: u32::from(self.name.port),
+            server_start_code: self.name.start_code,
+            server_current_time: self.env().clock.now_ms(),
+            use_this_hostname_instead: Some(self.name.host.clone()),
+        };
+        master.region_server_startup(request).await?;
+        assert!(self.master.set(master).is_ok(), "a server joins once");
+        let (reporter, chores) = (Arc::downgrade(self), Arc::downgrade(self));
+        let clock = self.env().clock.clone();
+        self.env().spawn(TaskClass::Service, async move {
+            while let Some(server) = reporter.upgrade() {
+                server.report().await;
+                drop(server);
+                clock.sleep(REPORT_PERIOD).await;
+            }
+        });
+        let clock = self.env().clock.clone();
+        self.env().spawn(TaskClass::Service, async move {
+            while let Some(server) = chores.upgrade() {
+                server.do_chores();
+                drop(server);
+                clock.sleep(CHORE_PERIOD).await;
+            }
+        });
+        Ok(())
+    }
+
+    /// Flushes and closes all regions, `hbase:meta` last, and the logs. Nothing is served any more.
+    pub async fn stop(&self) {
+        let (meta, users): (Vec<_>, Vec<_>) =
+            self.regions.all().into_iter().partition(|region| region.info().table.is_meta());
+        for region in users.into_iter().chain(meta) {
+            self.regions.remove(region.encoded_name());
+            if let Err(error) = region.close().await {
+                warn!(region = %region.name(), %error, "region closed without a flush; the log has the rest");
+            }
+        }
+        self.services.log.close().await;
+        self.meta_log.close().await;
+        info!(server = %self.name, "region server stopped");
+    }
+
+    /// Opens a region: its files, then what the logs have beyond them.
+    ///
+    /// # Errors
+    /// What keeps it from being served.
+    pub(crate) async fn open_region(&self, info: &RegionInfo) -> Result<Arc<Region>, engine::Error> {
+        let table = self.root.read_table_descriptor(&*self.services.fs, &info.table).await;
+        let table = Arc::new(table.map_err(layout_error)?);
+        let log = if info.table.is_meta() { &self.meta_log } else { &self.services.log };
+        let services = RegionServices { log: log.clone(), ..self.services.clone() };
+        let entries = self.recovered.entries_of(self.services.fs.clone(), &info.encoded_name());
+        Region::open(services, Opening { info: info.clone(), table, entries }).await
+    }
+
+    async fn report(&self) {
+        let request =
+            proto::RegionServerReportRequest { server: (&self.name).into(), load: Some(self.server_load()) };
+        if let Err(error) = self.master().region_server_report(request).await {
+            warn!(%error, "the master did not take a report");
+        }
+    }
+
+    /// The figures of this server and its regions.
+    pub fn server_load(&self) -> proto::ServerLoad {
+        let loads: Vec<_> = self.regions.all().iter().map(|region| region_load(region)).collect();
+        let requests =
+            loads.iter().map(|load| load.read_requests_count() + load.write_requests_count()).sum();
+        proto::ServerLoad {
+            total_number_of_requests: Some(requests),
+            used_heap_mb: Some(megabytes(self.used_bytes())),
+            max_heap_mb: Some(megabytes(self.options.memstore_bytes + self.options.cache_bytes)),
+            region_loads: loads,
+            report_end_time: Some(self.env().clock.now_ms()),
+            info_server_port: Some(u32::from(self.info_port)),
+            ..proto::ServerLoad::default()
+        }
+    }
+
+    /// Bytes of memstores and cached blocks.
+    pub fn used_bytes(&self) -> u64 {
+        self.services.budget.used_bytes() + self.services.loader.cached_bytes()
+    }
+
+    fn do_chores(&self) {
+        let expired = self.scanners.expire(self.env().clock.monotonic());
+        if expired > 0 {
+            info!(expired, "scanners dropped: their leases ran out");
+        }
+        for log in [&self.services.log, &self.meta_log] {
+            if log.log_count() > self.options.logs_max {
+                self.schedule.flush_all(&log.regions_holding_oldest());
+            }
+        }
+        self.schedule.flush_old(self.env().clock.now_ms(), self.options.flush_period);
+    }
+
+    /// Begins new log files.
+    ///
+    /// # Errors
+    /// If no new file can be made; the old ones stay in use.
+    pub async fn roll_logs(&self) -> Result<(), wal::Error> {
+        self.services.log.roll().await?;
+        self.meta_log.roll().await
+    }
+
+    /// Stops, because a client asks for it.
+    pub(crate) fn request_stop(&self, why: &str) {
+        (self.on_stop)(why);
+    }
+
+    /// This server.
+    pub fn name(&self) -> &ServerName {
+        &self.name
+    }
+
+    /// The port of its pages.
+    pub fn info_port(&self) -> u16 {
+        self.info_port
+    }
+
+    /// The regions served here.
+    pub fn regions(&self) -> &Arc<OnlineRegions> {
+        &self.regions
+    }
+
+    /// When regions are flushed and compacted.
+    pub fn schedule(&self) -> &Schedule {
+        &self.schedule
+    }
+
+    /// The open scanners.
+    pub fn scanners(&self) -> &Scanners<OpenScanner> {
+        &self.scanners
+    }
+
+    /// Settings.
+    pub fn options(&self) -> &RegionServerOptions {
+        &self.options
+    }
+
+    /// Figures of the log of users' tables.
+    pub fn log_figures(&self) -> wal::Figures {
+        self.services.log.figures()
+    }
+
+    /// Hits, misses and bytes of the block cache.
+    pub fn cache_stats(&self) -> cache::Stats {
+        self.services.loader.stats()
+    }
+
+    pub(crate) fn env(&self) -> &Env {
+        &self.services.env
+    }
+
+    /// The master.
+    ///
+    /// # Panics
+    /// Before [`RegionServer::join`]: regions are opened for the master only.
+    pub(crate) fn master(&self) -> &Arc<dyn RegionServerStatusService> {
+        self.master.get().expect("the server has joined")
+    }
+}
+
+/// A descriptor that cannot be read keeps the region closed.
+fn layout_error(error: layout::Error) -> engine::Error {
+    error!(%error, "table descriptor");
+    engine::Error::bad_request(error.to_string())
+}

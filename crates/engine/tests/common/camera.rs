@@ -1,0 +1,163 @@
+//! A file system in memory that is photographed at random moments: what a power cut at that moment could leave.
+//!
+//! It can also lie: say that something was synced which was not. A checker that does not notice is worth nothing.
+
+use std::sync::{Arc, Mutex};
+
+use base::BoxFuture;
+use base::env::Random;
+use bytes::Bytes;
+use fs::memory::MemoryFs;
+use fs::{FilePath, FileReader, FileStatus, FileSystem, FileWriter, Result, Storage, Sync};
+
+/// Which syncs are skipped although success is reported.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lie {
+    None,
+    Files,
+    Names,
+}
+
+/// Takes pictures before calls that change something.
+pub struct Camera<N> {
+    pub memory: MemoryFs,
+    shared: Arc<Shared<N>>,
+    lie: Lie,
+}
+
+struct Shared<N> {
+    memory: MemoryFs,
+    random: Arc<dyn Random>,
+    one_in: u64,
+    note: Box<dyn Fn() -> N + Send + std::marker::Sync>,
+    pictures: Mutex<Vec<(MemoryFs, N)>>,
+}
+
+impl<N: Send + 'static> Camera<N> {
+    /// Photographs `memory` before one in `one_in` changes; `note` says what must be in the picture.
+    pub fn new(
+        memory: MemoryFs,
+        random: Arc<dyn Random>,
+        one_in: u64,
+        lie: Lie,
+        note: impl Fn() -> N + Send + std::marker::Sync + 'static,
+    ) -> Camera<N> {
+        let pictures = Mutex::default();
+        let shared = Shared { memory: memory.clone(), random, one_in, note: Box::new(note), pictures };
+        Camera { memory, shared: Arc::new(shared), lie }
+    }
+
+    /// The pictures taken so far, oldest first.
+    pub fn take_pictures(&self) -> Vec<(MemoryFs, N)> {
+        std::mem::take(&mut self.shared.pictures.lock().unwrap())
+    }
+
+    /// One more picture, now.
+    pub fn picture(&self) -> (MemoryFs, N) {
+        self.shared.picture()
+    }
+}
+
+impl<N> Shared<N> {
+    fn picture(&self) -> (MemoryFs, N) {
+        // The note first: what is acknowledged now is in every image from now on.
+        let note = (self.note)();
+        (self.memory.crash(&mut || self.random.next_u64()), note)
+    }
+
+    fn before_change(&self) {
+        if self.random.next_u64() % self.one_in == 0 {
+            let picture = self.picture();
+            self.pictures.lock().unwrap().push(picture);
+        }
+    }
+}
+
+impl<N: Send + 'static> FileSystem for Camera<N> {
+    fn create<'a>(&'a self, path: &'a FilePath, storage: Storage) -> BoxFuture<'a, Result<Box<dyn FileWriter>>> {
+        Box::pin(async move {
+            self.shared.before_change();
+            let inner = self.memory.create(path, storage).await?;
+            let lies = self.lie == Lie::Files;
+            Ok(Box::new(Writer { inner, shared: self.shared.clone(), lies }) as Box<dyn FileWriter>)
+        })
+    }
+
+    fn open<'a>(&'a self, path: &'a FilePath) -> BoxFuture<'a, Result<Arc<dyn FileReader>>> {
+        self.memory.open(path)
+    }
+
+    fn rename<'a>(&'a self, from: &'a FilePath, to: &'a FilePath) -> BoxFuture<'a, Result<()>> {
+        self.shared.before_change();
+        self.memory.rename(from, to)
+    }
+
+    fn delete<'a>(&'a self, path: &'a FilePath) -> BoxFuture<'a, Result<()>> {
+        self.shared.before_change();
+        self.memory.delete(path)
+    }
+
+    fn stat<'a>(&'a self, path: &'a FilePath) -> BoxFuture<'a, Result<Option<FileStatus>>> {
+        self.memory.stat(path)
+    }
+
+    fn list<'a>(&'a self, dir: &'a FilePath) -> BoxFuture<'a, Result<Vec<FileStatus>>> {
+        self.memory.list(dir)
+    }
+
+    fn make_dirs<'a>(&'a self, dir: &'a FilePath) -> BoxFuture<'a, Result<()>> {
+        self.shared.before_change();
+        self.memory.make_dirs(dir)
+    }
+
+    fn sync_dir<'a>(&'a self, dir: &'a FilePath) -> BoxFuture<'a, Result<()>> {
+        self.shared.before_change();
+        match self.lie {
+            Lie::Names => Box::pin(std::future::ready(Ok(()))),
+            _ => self.memory.sync_dir(dir),
+        }
+    }
+
+    fn fence<'a>(&'a self, path: &'a FilePath) -> BoxFuture<'a, Result<()>> {
+        self.memory.fence(path)
+    }
+}
+
+struct Writer<N> {
+    inner: Box<dyn FileWriter>,
+    shared: Arc<Shared<N>>,
+    lies: bool,
+}
+
+impl<N: Send + 'static> FileWriter for Writer<N> {
+    fn path(&self) -> &FilePath {
+        self.inner.path()
+    }
+
+    fn len(&self) -> u64 {
+        self.inner.len()
+    }
+
+    fn append(&mut self, bytes: Bytes) -> BoxFuture<'_, Result<()>> {
+        self.shared.before_change();
+        self.inner.append(bytes)
+    }
+
+    fn sync(&mut self, reach: Sync) -> BoxFuture<'_, Result<()>> {
+        self.shared.before_change();
+        if self.lies {
+            return Box::pin(std::future::ready(Ok(())));
+        }
+        self.inner.sync(reach)
+    }
+
+    fn reserve(&mut self, bytes: u64) -> BoxFuture<'_, Result<()>> {
+        self.shared.before_change();
+        self.inner.reserve(bytes)
+    }
+
+    fn close(self: Box<Self>) -> BoxFuture<'static, Result<()>> {
+        self.shared.before_change();
+        self.inner.close()
+    }
+}

@@ -1,0 +1,6 @@
+//! What the tests of whole regions share.
+#![allow(dead_code)] // Each test uses a part.
+
+pub mod camera;
+pub mod model;
+pub mod world;

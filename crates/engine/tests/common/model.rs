@@ -1,0 +1,179 @@
+//! What a region must show: HBase's rules on sorted vectors, applied literally.
+//!
+//! Cells lie in layers as in a region (memory, then files from the newest to the oldest), since a flush and a compaction
+//! drop what is surplus or hidden within their layers, and later deletes of single versions show the difference.
+
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
+
+use cell::cell::CellType;
+use cell::mutation::{Mutation, MutationKind};
+use cell::schema::TableDescriptor;
+use cell::{Cell, LATEST_TIMESTAMP};
+
+/// A cell as the model keeps it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ModelCell {
+    pub row: Vec<u8>,
+    pub family: Vec<u8>,
+    pub qualifier: Vec<u8>,
+    pub timestamp: i64,
+    pub kind: CellType,
+    pub value: Vec<u8>,
+    /// Later ones win over equal keys.
+    order: u64,
+}
+
+/// What a scan shows of a cell.
+pub type Shown = (Vec<u8>, Vec<u8>, Vec<u8>, i64, Vec<u8>);
+
+/// A region as it should be.
+#[derive(Clone, Debug)]
+pub struct Model {
+    families: Vec<(Vec<u8>, usize)>,
+    /// Memory first, then files from the newest to the oldest; by family, since stores are compacted alone.
+    memory: Vec<Vec<ModelCell>>,
+    files: Vec<Vec<Vec<ModelCell>>>,
+    next_order: u64,
+}
+
+impl ModelCell {
+    /// Whether this marker hides `put`, a put of the same row and family.
+    fn hides(&self, put: &ModelCell) -> bool {
+        let same_column = self.qualifier == put.qualifier;
+        match self.kind {
+            CellType::DeleteFamily => self.timestamp >= put.timestamp,
+            CellType::DeleteFamilyVersion => self.timestamp == put.timestamp,
+            CellType::DeleteColumn => same_column && self.timestamp >= put.timestamp,
+            CellType::Delete => same_column && self.timestamp == put.timestamp,
+            _ => false,
+        }
+    }
+}
+
+/// The puts that a reader of all versions sees among `cells` of one family: not hidden, one per timestamp, the newest
+/// `versions` of a column.
+fn visible(cells: &[ModelCell], versions: usize) -> Vec<ModelCell> {
+    let mut puts: Vec<&ModelCell> = cells.iter().filter(|cell| cell.kind == CellType::Put).collect();
+    puts.sort_by_key(|put| (&put.row, &put.qualifier, Reverse(put.timestamp), Reverse(put.order)));
+    puts.dedup_by_key(|put| (&put.row, &put.qualifier, put.timestamp));
+    let hidden = |put: &ModelCell| cells.iter().any(|cell| cell.row == put.row && cell.hides(put));
+    let mut shown: Vec<ModelCell> = Vec::new();
+    for put in puts.into_iter().filter(|put| !hidden(put)) {
+        let of_column = |cell: &&ModelCell| (&cell.row, &cell.qualifier) == (&put.row, &put.qualifier);
+        if shown.iter().filter(of_column).count() < versions {
+            shown.push(put.clone());
+        }
+    }
+    shown
+}
+
+impl Model {
+    pub fn new(table: &TableDescriptor) -> Model {
+        let families: Vec<(Vec<u8>, usize)> =
+            table.families.values().map(|family| (family.name.to_vec(), family.max_versions() as usize)).collect();
+        let stores = families.len();
+        Model { families, memory: vec![Vec::new(); stores], files: vec![Vec::new(); stores], next_order: 0 }
+    }
+
+    /// Applies mutations that become visible together; `now` is the server's clock.
+    pub fn apply(&mut self, mutations: &[Mutation], now: i64) {
+        let before = self.clone();
+        for mutation in mutations {
+            let mut markers_met: Vec<(Vec<u8>, Vec<u8>)> = Vec::new();
+            if mutation.cells.is_empty() && mutation.kind == MutationKind::Delete {
+                for family in 0..self.families.len() {
+                    let timestamp = if mutation.timestamp == LATEST_TIMESTAMP { now } else { mutation.timestamp };
+                    self.put_in(family, &mutation.row, b"", timestamp, CellType::DeleteFamily, b"");
+                }
+            }
+            for key_value in &mutation.cells {
+                let cell = key_value.view(0);
+                let timestamp = match cell.timestamp() {
+                    LATEST_TIMESTAMP if cell.kind() == CellType::Delete => {
+                        markers_met.push((cell.family().to_vec(), cell.qualifier().to_vec()));
+                        let nth = markers_met.iter().filter(|met| **met == *markers_met.last().unwrap()).count();
+                        before.nth_newest(&cell, nth).unwrap_or(now)
+                    }
+                    LATEST_TIMESTAMP => now,
+                    timestamp => timestamp,
+                };
+                let family = self.family(cell.family());
+                self.put_in(family, cell.row(), cell.qualifier(), timestamp, cell.kind(), cell.value);
+            }
+        }
+    }
+
+    fn family(&self, name: &[u8]) -> usize {
+        self.families.iter().position(|(known, _)| known == name).expect("a family of the table")
+    }
+
+    fn put_in(&mut self, family: usize, row: &[u8], qualifier: &[u8], timestamp: i64, kind: CellType, value: &[u8]) {
+        self.next_order += 1;
+        self.memory[family].push(ModelCell {
+            row: row.to_vec(),
+            family: self.families[family].0.clone(),
+            qualifier: qualifier.to_vec(),
+            timestamp,
+            kind,
+            value: value.to_vec(),
+            order: self.next_order,
+        });
+    }
+
+    /// The timestamp of the nth newest visible version of a column, counted from 1.
+    fn nth_newest(&self, cell: &Cell<'_>, nth: usize) -> Option<i64> {
+        let family = self.family(cell.family());
+        let of_column = |put: &ModelCell| put.row == cell.row() && put.qualifier == cell.qualifier();
+        self.visible_of(family).into_iter().filter(of_column).nth(nth - 1).map(|put| put.timestamp)
+    }
+
+    fn visible_of(&self, family: usize) -> Vec<ModelCell> {
+        let cells: Vec<ModelCell> =
+            self.files[family].iter().flatten().chain(&self.memory[family]).cloned().collect();
+        visible(&cells, self.families[family].1)
+    }
+
+    /// All that a scan of all versions shows, in order.
+    pub fn scan(&self) -> Vec<Shown> {
+        let mut shown: Vec<Shown> = (0..self.families.len())
+            .flat_map(|family| self.visible_of(family))
+            .map(|put| (put.row, put.family, put.qualifier, put.timestamp, put.value))
+            .collect();
+        shown.sort_by(|left, right| {
+            (&left.0, &left.1, &left.2, Reverse(left.3)).cmp(&(&right.0, &right.1, &right.2, Reverse(right.3)))
+        });
+        shown
+    }
+
+    /// Memory becomes a file of each family that has cells there.
+    pub fn flush(&mut self) {
+        for (family, cells) in self.memory.iter_mut().enumerate() {
+            let cells = std::mem::take(cells);
+            let mut kept = visible(&cells, self.families[family].1);
+            kept.extend(cells.into_iter().filter(|cell| cell.kind.is_delete()));
+            if !kept.is_empty() {
+                self.files[family].push(kept);
+            }
+        }
+    }
+
+    /// The files of a family become one, without markers and what they hide; with a single file only if `major`.
+    pub fn compact(&mut self, family: usize, major: bool) {
+        let enough = if major { 1 } else { 2 };
+        if self.files[family].len() >= enough {
+            let cells: Vec<ModelCell> = self.files[family].drain(..).flatten().collect();
+            self.files[family].push(visible(&cells, self.families[family].1));
+        }
+    }
+
+    /// Files of a family.
+    pub fn file_count(&self, family: usize) -> usize {
+        self.files[family].len()
+    }
+
+    /// Rows with visible cells.
+    pub fn rows(&self) -> BTreeSet<Vec<u8>> {
+        self.scan().into_iter().map(|shown| shown.0).collect()
+    }
+}

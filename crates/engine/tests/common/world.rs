@@ -1,0 +1,122 @@
+//! A region with its log over any file system, opened as a server does it: old logs first.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use base::env::{Env, Random};
+use cell::cell::CellType;
+use cell::query::{CellSelection, Scan};
+use cell::region::RegionInfo;
+use cell::schema::{FamilyDescriptor, TableDescriptor, TableName};
+use engine::budget::{ByCallOnly, MemstoreBudget};
+use engine::region::RegionOptions;
+use engine::scanner::BlockLoader;
+use engine::{Opening, Region, RegionServices};
+use fs::{FilePath, FileSystem};
+use layout::RootDir;
+use wal::{Log, LogOptions};
+
+use super::model::Shown;
+
+/// An open region and what it stands on.
+pub struct Opened {
+    pub region: Arc<Region>,
+    pub log: Arc<Log>,
+    /// Set when the log gave up for good.
+    pub dead: Arc<AtomicBool>,
+}
+
+/// A table of one family with one version and one with three.
+pub fn table() -> TableDescriptor {
+    TableDescriptor::new(TableName::parse("t").unwrap())
+        .with_family(FamilyDescriptor::new("f"))
+        .with_family(FamilyDescriptor::new("g").with("VERSIONS", "3").with("DATA_BLOCK_ENCODING", "FAST_DIFF"))
+}
+
+pub fn region_info() -> RegionInfo {
+    RegionInfo::new(TableName::parse("t").unwrap(), "".into(), "".into(), 1_700_000_000_000)
+}
+
+pub fn options() -> RegionOptions {
+    RegionOptions { flush_retries: 2, ..RegionOptions::default() }
+}
+
+/// Opens the region, after replaying all logs that are there.
+pub async fn open(env: &Env, fs: Arc<dyn FileSystem>, options: RegionOptions) -> Result<Opened, String> {
+    let root = RootDir::new(FilePath::root());
+    let text = |error: &dyn std::fmt::Display| format!("opening: {error}");
+    root.write_region_info(&*fs, &region_info()).await.map_err(|error| text(&error))?;
+    let mut runs: Vec<u64> = match fs.list(&root.wals_dir()).await {
+        Ok(dirs) => dirs.iter().filter_map(|dir| dir.name.rsplit_once(',')?.1.parse().ok()).collect(),
+        Err(_) => Vec::new(),
+    };
+    runs.sort();
+    let dir_of = |run: u64| root.wals_dir().join(&format!("host,16020,{run}"));
+    let mut old = Vec::new();
+    for run in &runs {
+        old.extend(wal::recovery::logs_in(&*fs, &dir_of(*run)).await.map_err(|error| text(&error))?);
+    }
+    let index = Arc::new(wal::recovery::scan(&*fs, &old).await.map_err(|error| text(&error))?);
+    let run = runs.last().unwrap_or(&0) + 1;
+    let mut log_options = LogOptions::new(dir_of(run), &format!("host%2C16020%2C{run}"), root.old_wals_dir());
+    log_options.reserve_bytes = 4096;
+    let dead = Arc::new(AtomicBool::new(false));
+    let on_fatal = { let dead = dead.clone(); Arc::new(move |_: &wal::Error| dead.store(true, Ordering::Release)) };
+    let log = Log::start(env.clone(), fs.clone(), log_options, on_fatal).await.map_err(|error| text(&error))?;
+    log.adopt(index.old_logs());
+    let entries = wal::recovery::read_region(fs.clone(), index, &region_info().encoded_name());
+    let services = RegionServices {
+        env: env.clone(),
+        fs,
+        root,
+        log: log.clone(),
+        loader: Arc::new(BlockLoader::new(1 << 20)),
+        budget: Arc::new(MemstoreBudget::unlimited()),
+        maintenance: Arc::new(ByCallOnly),
+        options: Arc::new(options),
+        server: None,
+    };
+    let opening = Opening { info: region_info(), table: Arc::new(table()), entries: Box::new(entries) };
+    let region = Region::open(services, opening).await.map_err(|error| text(&error))?;
+    Ok(Opened { region, log, dead })
+}
+
+/// All versions of all cells of the region, in order.
+pub async fn scan(region: &Region) -> Result<Vec<Shown>, String> {
+    let selection = CellSelection { max_versions: u32::MAX, ..CellSelection::default() };
+    let scan = Scan { selection, ..Scan::default() };
+    let list = region.scan_all(&scan).await.map_err(|error| format!("scanning: {error}"))?;
+    Ok(list.cells.iter().map(|(cell, _)| shown(&cell.view(0))).collect())
+}
+
+pub fn shown(cell: &cell::Cell<'_>) -> Shown {
+    assert_eq!(cell.kind(), CellType::Put, "markers are never shown");
+    (cell.row().to_vec(), cell.family().to_vec(), cell.qualifier().to_vec(), cell.timestamp(), cell.value.to_vec())
+}
+
+/// A number below `n`.
+pub fn below(random: &dyn Random, n: u64) -> u64 {
+    random.next_u64() % n
+}
+
+/// Runs `test` on a runtime whose time passes only when all wait.
+pub fn run<T>(test: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+    runtime.block_on(test)
+}
+
+/// First difference of two scans, for people.
+pub fn difference(found: &[Shown], expected: &[Shown]) -> String {
+    let text = |shown: Option<&Shown>| match shown {
+        Some((row, family, qualifier, timestamp, value)) => format!(
+            "{}/{}:{}@{timestamp}={}",
+            row.escape_ascii(),
+            family.escape_ascii(),
+            qualifier.escape_ascii(),
+            value.escape_ascii()
+        ),
+        None => "nothing".to_string(),
+    };
+    let at = (0..).find(|at| found.get(*at) != expected.get(*at)).expect("they differ");
+    format!("cell {at}: found {}, expected {}", text(found.get(at)), text(expected.get(at)))
+}

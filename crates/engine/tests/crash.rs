@@ -1,0 +1,316 @@
+//! Power cuts at random moments: whatever a disk may have kept of what was not synced, every acknowledged batch is
+//! there, a batch that was not answered is there whole or not at all, and nothing else is.
+//!
+//! A region is written, flushed and compacted over a file system in memory that is photographed before random changes.
+//! Every picture is opened as a server opens its directory, compared, and one of them is where the next run begins.
+//! `GRAMPUS_CRASH_IMAGES` says how many pictures are looked at.
+
+mod common;
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
+
+use base::env::{Env, Random};
+use base::testing::SeededRandom;
+use bytes::Bytes;
+use cell::KeyValue;
+use cell::cell::CellType;
+use cell::mutation::Mutation;
+use common::camera::{Camera, Lie};
+use common::model::{Model, Shown};
+use common::world::{Opened, below, difference, open, options, run, scan, table};
+use engine::Region;
+use engine::region::{CompactionKind, RegionOptions};
+use fs::FileSystem;
+use fs::faulty::{Fault, Faulty, Operation, Plan, Rule};
+use fs::memory::MemoryFs;
+
+const WRITERS: usize = 3;
+const ROWS_OF_WRITER: u64 = 3;
+const BATCHES_OF_RUN: u64 = 12;
+
+/// What a writer knows: what was acknowledged, and what it may be if the batch on its way arrives.
+#[derive(Clone)]
+struct Knowledge {
+    acknowledged: Arc<Vec<Shown>>,
+    under_way: Option<Arc<Vec<Shown>>>,
+}
+
+/// What all writers know. A picture's note is a copy.
+type Ledger = Arc<Mutex<Vec<Knowledge>>>;
+
+/// One of the clients of the region; has rows of its own.
+struct Writer {
+    number: usize,
+    random: Arc<dyn Random>,
+    model: Model,
+    /// Rises, so that what a flush or a compaction drops never shows.
+    timestamp: i64,
+}
+
+impl Writer {
+    /// Writes batches until one fails; says in the ledger what it knows.
+    async fn write(&mut self, region: &Region, ledger: &Ledger) {
+        for _ in 0..below(&*self.random, BATCHES_OF_RUN) {
+            let mutations = self.batch();
+            self.model.apply(&mutations, self.timestamp);
+            ledger.lock().unwrap()[self.number].under_way = Some(Arc::new(self.model.scan()));
+            if region.batch(mutations).await.iter().any(Result::is_err) {
+                return;
+            }
+            let knowledge = &mut ledger.lock().unwrap()[self.number];
+            knowledge.acknowledged = knowledge.under_way.take().expect("set before the batch was sent");
+            if below(&*self.random, 3) == 0 {
+                tokio::task::yield_now().await;
+            }
+        }
+    }
+
+    fn batch(&mut self) -> Vec<Mutation> {
+        (0..=below(&*self.random, 3)).map(|_| self.mutation()).collect()
+    }
+
+    fn mutation(&mut self) -> Mutation {
+        self.timestamp += 1;
+        let row = Bytes::from(format!("w{}-{}", self.number, below(&*self.random, ROWS_OF_WRITER)));
+        match below(&*self.random, 8) {
+            0 => Mutation { timestamp: self.timestamp, ..Mutation::delete(row, Vec::new()) },
+            1 => {
+                let marker = KeyValue::new(&row, b"g", b"q", self.timestamp, CellType::DeleteColumn, b"");
+                Mutation::delete(row, vec![marker])
+            }
+            _ => {
+                // A cell in each family: a row is torn if one is without the other.
+                let value = "v".repeat(1 + below(&*self.random, 40) as usize) + &self.timestamp.to_string();
+                let cell = |family: &[u8]| {
+                    KeyValue::new(&row, family, b"q", self.timestamp, CellType::Put, value.as_bytes())
+                };
+                Mutation::put(row.clone(), vec![cell(b"f"), cell(b"g")])
+            }
+        }
+    }
+}
+
+/// Flushes, compacts and rolls while the writers write.
+async fn disturb(opened: &Opened, random: &dyn Random) {
+    for _ in 0..below(random, 5) {
+        for _ in 0..below(random, 4) {
+            tokio::task::yield_now().await;
+        }
+        // What fails by a planned fault is no matter here: the pictures tell what counts.
+        match below(random, 6) {
+            0 | 1 | 2 => drop(opened.region.flush().await),
+            3 => drop(opened.region.compact(None, CompactionKind::Minor).await),
+            4 => drop(opened.region.compact(None, CompactionKind::Major).await),
+            _ => drop(opened.log.roll().await),
+        }
+    }
+}
+
+/// What a campaign is made of.
+#[derive(Clone)]
+struct Campaign {
+    seed: u64,
+    pictures: u64,
+    lie: Lie,
+    faults: bool,
+    options: RegionOptions,
+}
+
+/// Runs until enough pictures were looked at; the first thing wrong is the error.
+fn campaign(campaign: &Campaign) -> Result<u64, String> {
+    let mut looked_at = 0;
+    let mut seed = campaign.seed;
+    while looked_at < campaign.pictures {
+        let outcome = run(life(campaign, seed));
+        looked_at += outcome.map_err(|error| format!("seed {seed}: {error}"))?;
+        seed += 1;
+    }
+    Ok(looked_at)
+}
+
+/// A directory from its making through several crashes; returns how many pictures were looked at.
+async fn life(campaign: &Campaign, seed: u64) -> Result<u64, String> {
+    let env = base::testing::env(seed);
+    let random: Arc<dyn Random> = Arc::new(SeededRandom::new(seed ^ 0x5eed));
+    let mut memory = MemoryFs::new();
+    let mut writers: Vec<Writer> = (0..WRITERS)
+        .map(|number| Writer { number, random: random.clone(), model: Model::new(&table()), timestamp: 1 })
+        .collect();
+    let nothing = Knowledge { acknowledged: Arc::default(), under_way: None };
+    let mut known = vec![nothing; WRITERS];
+    let mut looked_at = 0;
+    for _ in 0..4 {
+        let mut pictures = one_run(campaign, &env, &random, memory, &mut writers, known).await?;
+        let (next, next_known) = pictures.pop().expect("a picture is taken at the end");
+        for (image, known) in pictures {
+            check_picture(campaign, &env, &random, image, &known).await?;
+            looked_at += 1;
+        }
+        // The last picture is where life goes on: what it shows is from now on what is known.
+        let shown = show(campaign, &env, next.crash(&mut || random.next_u64())).await?;
+        known = judge(&shown, &next_known)?;
+        for (writer, known) in writers.iter_mut().zip(&known) {
+            writer.model = model_of(&known.acknowledged);
+        }
+        memory = next;
+        looked_at += 1;
+    }
+    Ok(looked_at)
+}
+
+/// A model that shows what is known; what it hides was dropped, which changes nothing for rising timestamps.
+fn model_of(shown: &[Shown]) -> Model {
+    let mut model = Model::new(&table());
+    for (row, family, qualifier, timestamp, value) in shown {
+        let cell = KeyValue::new(row, family, qualifier, *timestamp, CellType::Put, value);
+        model.apply(&[Mutation::put(row.clone(), vec![cell])], *timestamp);
+    }
+    model
+}
+
+/// Opens the directory, lets the writers write and the disturber disturb, and returns pictures of it all.
+async fn one_run(
+    campaign: &Campaign,
+    env: &Env,
+    random: &Arc<dyn Random>,
+    memory: MemoryFs,
+    writers: &mut [Writer],
+    known: Vec<Knowledge>,
+) -> Result<Vec<(MemoryFs, Vec<Knowledge>)>, String> {
+    let ledger: Ledger = Arc::new(Mutex::new(known));
+    let note = { let ledger = ledger.clone(); move || ledger.lock().unwrap().clone() };
+    let camera = Arc::new(Camera::new(memory, random.clone(), 12, campaign.lie, note));
+    let faulty = Faulty::new(camera.clone(), Plan::new(env.clock.clone()));
+    let opened = open(env, Arc::new(faulty.clone()), campaign.options.clone()).await?;
+    if campaign.faults {
+        plan_faults(&faulty, random);
+    }
+    let (region, ledger) = (&*opened.region, &ledger);
+    let [first, second, third] = writers else { unreachable!("there are three writers") };
+    tokio::join!(
+        first.write(region, ledger),
+        second.write(region, ledger),
+        third.write(region, ledger),
+        disturb(&opened, &**random)
+    );
+    if !opened.dead.load(Ordering::Acquire) {
+        check_living(&opened, ledger).await?;
+    }
+    opened.region.abandon();
+    let mut pictures = camera.take_pictures();
+    pictures.push(camera.picture());
+    Ok(pictures)
+}
+
+/// Failing syncs, appends and renames; few enough that most runs go on.
+fn plan_faults(faulty: &Faulty, random: &Arc<dyn Random>) {
+    for operation in [Operation::Sync, Operation::Append, Operation::SyncDir, Operation::Rename, Operation::Create] {
+        for fault in [Fault::Fail, Fault::FailAfter, Fault::Tear] {
+            faulty.add(Rule::new(fault).on(operation).one_in(150, random.clone()));
+        }
+    }
+}
+
+/// A region that was not stopped shows what was acknowledged too, or more.
+async fn check_living(opened: &Opened, ledger: &Ledger) -> Result<(), String> {
+    let shown = scan(&opened.region).await?;
+    let known = ledger.lock().unwrap().clone();
+    judge(&shown, &known).map(|_| ()).map_err(|error| format!("alive: {error}"))
+}
+
+/// Opens a picture and compares; sometimes goes on with it to see that it is sound further in.
+async fn check_picture(
+    campaign: &Campaign,
+    env: &Env,
+    random: &Arc<dyn Random>,
+    image: MemoryFs,
+    known: &[Knowledge],
+) -> Result<(), String> {
+    let opened = open(env, Arc::new(image.clone()), campaign.options.clone()).await?;
+    let shown = scan(&opened.region).await?;
+    judge(&shown, known)?;
+    if below(&**random, 8) == 0 {
+        let text = |error: engine::Error| format!("going on: {error}");
+        opened.region.flush().await.map_err(text)?;
+        opened.region.compact(None, CompactionKind::Major).await.map_err(text)?;
+        opened.region.close().await.map_err(text)?;
+        opened.log.close().await;
+        let again = show(campaign, env, image).await?;
+        if again != shown {
+            return Err(format!("after flush, compaction and reopening: {}", difference(&again, &shown)));
+        }
+    }
+    Ok(())
+}
+
+async fn show(campaign: &Campaign, env: &Env, image: MemoryFs) -> Result<Vec<Shown>, String> {
+    let fs: Arc<dyn FileSystem> = Arc::new(image);
+    let opened = open(env, fs, campaign.options.clone()).await?;
+    scan(&opened.region).await
+}
+
+/// Compares what is there with what is known, writer by writer; returns what is known from now on.
+fn judge(shown: &[Shown], known: &[Knowledge]) -> Result<Vec<Knowledge>, String> {
+    let mut judged = 0;
+    let mut now_known = Vec::new();
+    for (number, known) in known.iter().enumerate() {
+        let prefix = format!("w{number}-").into_bytes();
+        let of_writer: Vec<Shown> = shown.iter().filter(|shown| shown.0.starts_with(&prefix)).cloned().collect();
+        judged += of_writer.len();
+        let arrived = known.under_way.as_ref().is_some_and(|under_way| **under_way == of_writer);
+        if of_writer != *known.acknowledged && !arrived {
+            let text = difference(&of_writer, &known.acknowledged);
+            return Err(format!("writer {number}: {text} (under way: {})", known.under_way.is_some()));
+        }
+        now_known.push(Knowledge { acknowledged: Arc::new(of_writer), under_way: None });
+    }
+    if judged != shown.len() {
+        return Err(format!("{} cells that nobody wrote", shown.len() - judged));
+    }
+    Ok(now_known)
+}
+
+fn pictures_wanted() -> u64 {
+    std::env::var("GRAMPUS_CRASH_IMAGES").ok().and_then(|text| text.parse().ok()).unwrap_or(500)
+}
+
+fn plain() -> Campaign {
+    Campaign { seed: 1, pictures: pictures_wanted(), lie: Lie::None, faults: false, options: options() }
+}
+
+fn expect_sound(what: &Campaign) {
+    match campaign(what) {
+        Ok(looked_at) => assert!(looked_at >= what.pictures),
+        Err(error) => panic!("{error}"),
+    }
+}
+
+#[test]
+fn nothing_acknowledged_is_lost_by_a_power_cut() {
+    expect_sound(&plain());
+}
+
+#[test]
+fn nothing_acknowledged_is_lost_when_the_disk_fails_too() {
+    expect_sound(&Campaign { seed: 1_000_000, faults: true, ..plain() });
+}
+
+/// Replays larger than the flush size go to files while the region opens.
+#[test]
+fn nothing_acknowledged_is_lost_when_a_replay_flushes() {
+    let options = RegionOptions { flush_bytes: 4 << 10, block_multiplier: 1 << 20, ..options() };
+    expect_sound(&Campaign { seed: 2_000_000, options, ..plain() });
+}
+
+#[test]
+fn the_checker_notices_files_that_are_not_synced() {
+    let error = campaign(&Campaign { lie: Lie::Files, pictures: 2000, ..plain() }).expect_err("lost data");
+    assert!(error.contains("seed"), "{error}");
+}
+
+#[test]
+fn the_checker_notices_names_that_are_not_synced() {
+    let error = campaign(&Campaign { lie: Lie::Names, pictures: 2000, ..plain() }).expect_err("lost data");
+    assert!(error.contains("seed"), "{error}");
+}

@@ -1,0 +1,253 @@
+//! Root directories over a file system in memory: opened, filled, emptied; and HBase's own small files.
+
+#![allow(clippy::unwrap_used)] // A panic is how a test fails.
+
+use base::testing::SeededRandom;
+use cell::region::RegionInfo;
+use cell::schema::{FamilyDescriptor, TableDescriptor, TableName};
+use fs::memory::MemoryFs;
+use fs::{FilePath, FileSystem};
+use layout::{Error, Identity, RootDir};
+
+fn root() -> RootDir {
+    RootDir::new(FilePath::root())
+}
+
+fn table_name() -> TableName {
+    TableName::parse("ns1:t1").unwrap()
+}
+
+fn table() -> TableDescriptor {
+    TableDescriptor::new(table_name())
+        .with_family(FamilyDescriptor::new("cf1").with("VERSIONS", "3"))
+        .with_family(FamilyDescriptor::new("cf2"))
+}
+
+fn regions() -> Vec<RegionInfo> {
+    let region = |start: &'static str, end: &'static str| {
+        RegionInfo::new(table_name(), start.into(), end.into(), 1_700_000_000_000)
+    };
+    vec![region("", "m"), region("m", "")]
+}
+
+async fn open(fs: &MemoryFs) -> layout::Result<Identity> {
+    root().open_or_create(fs, &SeededRandom::new(1)).await
+}
+
+async fn exists(fs: &MemoryFs, path: &FilePath) -> bool {
+    fs.stat(path).await.unwrap().is_some()
+}
+
+#[tokio::test]
+async fn an_empty_directory_becomes_ours() {
+    let fs = MemoryFs::new();
+    fs.make_dirs(&FilePath::new("lost+found")).await.unwrap();
+    fs.put(&root().lock_file(), "");
+    let made = open(&fs).await.unwrap();
+    assert!(made.is_new);
+    let opened = open(&fs).await.unwrap();
+    assert_eq!(opened, Identity { is_new: false, ..made });
+    assert_eq!(fs.contents(&FilePath::new("hbase.version")).unwrap(), b"PBUF\x0a\x018");
+    assert_eq!(fs.contents(&FilePath::new("hbase.id")).unwrap()[..6], *b"PBUF\x0a\x24");
+}
+
+#[tokio::test]
+async fn a_directory_below_the_file_system_is_made() {
+    let fs = MemoryFs::new();
+    let below = RootDir::new(FilePath::new("a/b"));
+    assert!(below.open_or_create(&fs, &SeededRandom::new(1)).await.unwrap().is_new);
+    assert!(!below.open_or_create(&fs, &SeededRandom::new(1)).await.unwrap().is_new);
+}
+
+#[tokio::test]
+async fn a_directory_of_somebody_else_is_refused_and_stays_as_it_is() {
+    for (content, bytes) in
+        [("hbase.version", &b"PBUF\x0a\x018"[..]), ("data/default/t/x", b""), ("notes", b"")]
+    {
+        let fs = MemoryFs::new();
+        fs.put(&FilePath::new(content), bytes);
+        let error = open(&fs).await.unwrap_err();
+        assert!(matches!(&error, Error::NotOurs { found, .. } if content.starts_with(found)), "{error}");
+        assert_eq!(fs.list(&FilePath::root()).await.unwrap().len(), 1, "nothing was added");
+    }
+}
+
+#[tokio::test]
+async fn other_formats_are_refused() {
+    let fs = MemoryFs::new();
+    open(&fs).await.unwrap();
+    fs.put(&FilePath::new("hbase.version"), &b"PBUF\x0a\x019"[..]);
+    assert!(matches!(open(&fs).await, Err(Error::Unsupported { .. })));
+    fs.put(&FilePath::new("hbase.version"), &b"\x00\x017"[..]);
+    assert!(matches!(open(&fs).await, Err(Error::Corrupt { .. })));
+    fs.put(&FilePath::new("grampus.root"), "Grampus root directory\nformat 99\n");
+    assert!(matches!(open(&fs).await, Err(Error::TooNew { format: 99, .. })));
+}
+
+#[tokio::test]
+async fn tables_are_made_listed_and_archived() {
+    let fs = MemoryFs::new();
+    let root = root();
+    root.create_table(&fs, &table(), &regions()).await.unwrap();
+    root.create_table(&fs, &table(), &regions()).await.unwrap();
+    assert_eq!(root.list_tables(&fs).await.unwrap(), [table_name()]);
+    assert_eq!(root.list_namespaces(&fs).await.unwrap(), ["ns1"]);
+    assert_eq!(root.read_table_descriptor(&fs, &table_name()).await.unwrap(), table());
+    let mut listed = root.list_regions(&fs, &table_name()).await.unwrap();
+    listed.sort_by(|left, right| left.start_key.cmp(&right.start_key));
+    assert_eq!(listed, regions());
+
+    let (region, name) = (&regions()[0], "00ff");
+    fs.put(&root.family_dir(region, b"cf1").join(name), "content");
+    fs.put(&root.family_tmp_dir(region, b"cf1").join("aa"), "half a file");
+    root.write_max_seq_id(&fs, region, 9).await.unwrap();
+    for _ in 0..2 {
+        root.archive_table(&fs, &table_name()).await.unwrap();
+        assert!(!exists(&fs, &root.table_dir(&table_name())).await);
+        let archived = root.archive_family_dir(region, b"cf1").join(name);
+        assert_eq!(fs.contents(&archived).unwrap(), b"content");
+    }
+    assert!(root.list_tables(&fs).await.unwrap().is_empty());
+    assert!(matches!(
+        root.read_table_descriptor(&fs, &table_name()).await,
+        Err(Error::Fs(fs::Error::NotFound { .. }))
+    ));
+}
+
+#[tokio::test]
+async fn a_table_is_not_put_over_another_one() {
+    let fs = MemoryFs::new();
+    root().create_table(&fs, &table(), &regions()).await.unwrap();
+    let other = RegionInfo { region_id: 5, ..regions()[0].clone() };
+    assert!(matches!(root().create_table(&fs, &table(), &[other]).await, Err(Error::Corrupt { .. })));
+    let mut illegal = table();
+    illegal.name = TableName::parse("illegal").unwrap();
+    let illegal = illegal.with_family(FamilyDescriptor::new("../up"));
+    assert!(root().create_table(&fs, &illegal, &[]).await.is_err());
+    assert_eq!(root().list_tables(&fs).await.unwrap(), [table_name()]);
+}
+
+/// The descriptor of a table that HBase 2.5.10 made.
+#[tokio::test]
+async fn descriptors_of_hbase_are_read() {
+    let fs = MemoryFs::new();
+    let dir = root().table_dir(&table_name()).join(".tabledesc");
+    let content = include_bytes!("vectors/ns1-t1.tableinfo");
+    fs.put(&dir.join(".tableinfo.0000000001.626"), &content[..]);
+    let read = root().read_table_descriptor(&fs, &table_name()).await.unwrap();
+    assert_eq!(read.families.len(), 2);
+    assert_eq!(read.families[&b"cf1"[..]].max_versions(), 3);
+    assert_eq!(read.families[&b"cf1"[..]].attribute("DATA_BLOCK_ENCODING"), Some("FAST_DIFF"));
+    root().write_table_descriptor(&fs, &read).await.unwrap();
+    assert_eq!(root().read_table_descriptor(&fs, &table_name()).await.unwrap(), read);
+    let names: Vec<String> = fs.list(&dir).await.unwrap().into_iter().map(|status| status.name).collect();
+    assert_eq!(names, [".tableinfo.0000000002.626"], "the same attributes in as many bytes");
+}
+
+#[tokio::test]
+async fn the_newest_whole_descriptor_counts() {
+    let fs = MemoryFs::new();
+    let dir = root().table_dir(&table_name()).join(".tabledesc");
+    root().write_table_descriptor(&fs, &table()).await.unwrap();
+    fs.put(&dir.join(".tableinfo.0000000007.626"), "cut off");
+    fs.put(&dir.join("notes"), "");
+    assert_eq!(root().read_table_descriptor(&fs, &table_name()).await.unwrap(), table());
+    let changed = table().with_family(FamilyDescriptor::new("cf3"));
+    root().write_table_descriptor(&fs, &changed).await.unwrap();
+    assert_eq!(root().read_table_descriptor(&fs, &table_name()).await.unwrap(), changed);
+    let files = fs.list(&dir).await.unwrap();
+    assert!(files.iter().any(|status| status.name.starts_with(".tableinfo.0000000008.")));
+    assert_eq!(files.len(), 2, "only notes are left beside it");
+}
+
+#[tokio::test]
+async fn a_descriptor_of_another_table_is_corrupt() {
+    let fs = MemoryFs::new();
+    let dir = root().table_dir(&TableName::parse("other").unwrap()).join(".tabledesc");
+    fs.put(&dir.join(".tableinfo.0000000001.626"), &include_bytes!("vectors/ns1-t1.tableinfo")[..]);
+    let read = root().read_table_descriptor(&fs, &TableName::parse("other").unwrap()).await;
+    assert!(matches!(read, Err(Error::Corrupt { .. })));
+}
+
+/// The `.regioninfo` of a daughter region that HBase 2.5.10 made.
+#[tokio::test]
+async fn region_infos_of_hbase_are_read_and_written_alike() {
+    let fs = MemoryFs::new();
+    let content = include_bytes!("vectors/bd9eea83beb8cbda48614c057541ee6b.regioninfo");
+    let encoded = "bd9eea83beb8cbda48614c057541ee6b";
+    fs.put(&root().table_dir(&table_name()).join(encoded).join(".regioninfo"), &content[..]);
+    let region = root().read_region_info(&fs, &table_name(), encoded).await.unwrap().unwrap();
+    assert_eq!((&region.start_key[..], &region.end_key[..]), (&b"f"[..], &b"m"[..]));
+    let copy = MemoryFs::new();
+    root().write_region_info(&copy, &region).await.unwrap();
+    root().write_region_info(&copy, &region).await.unwrap();
+    assert_eq!(copy.contents(&root().region_dir(&region).join(".regioninfo")).unwrap(), content);
+
+    let wrong = "0".repeat(32);
+    fs.put(&root().table_dir(&table_name()).join(&wrong).join(".regioninfo"), &content[..]);
+    let read = root().read_region_info(&fs, &table_name(), &wrong).await;
+    assert!(matches!(read, Err(Error::Corrupt { .. })));
+    let missing = root().read_region_info(&fs, &table_name(), &"1".repeat(32)).await;
+    assert_eq!(missing.unwrap(), None);
+}
+
+#[tokio::test]
+async fn stores_that_are_not_whole_are_refused() {
+    let region = &regions()[0];
+    let dir = root().family_dir(region, b"cf1");
+    let hex = "f8db11ccda7041dba9229220b25e2e90";
+    let other = "1b42fa151ed2d772692addc8a9d03189";
+    let list = async |names: &[&str]| {
+        let fs = MemoryFs::new();
+        for name in names {
+            fs.put(&dir.join(name), "content");
+        }
+        fs.put(&dir.join("empty"), "");
+        fs.put(&dir.join("abcdef"), "");
+        root().list_store_files(&fs, region, b"cf1").await
+    };
+    let files = list(&[hex, &format!("{hex}_SeqId_7_"), "notes.txt"]).await.unwrap();
+    let seen: Vec<_> = files.iter().map(|file| (file.path.name(), file.len, file.bulk_load_seq_id)).collect();
+    assert_eq!(seen, [(hex, 7, None), (&*format!("{hex}_SeqId_7_"), 7, Some(7))]);
+    for name in [format!("{hex}.{other}"), format!("ns1=t1={other}-{hex}"), ".filelist/f1".to_string()] {
+        assert!(matches!(list(&[hex, &name]).await, Err(Error::Unsupported { .. })), "{name}");
+    }
+    let fs = MemoryFs::new();
+    assert!(root().list_store_files(&fs, region, b"cf1").await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn archived_files_step_aside_for_equal_ones_only() {
+    let fs = MemoryFs::new();
+    let (root, region) = (root(), &regions()[0]);
+    let (from, to) = (root.family_dir(region, b"cf1"), root.archive_family_dir(region, b"cf1"));
+    let archive = async |names: &[&str]| root.archive_store_files(&fs, region, b"cf1", names).await;
+    fs.put(&from.join("aa"), "one");
+    archive(&["aa"]).await.unwrap();
+    archive(&["aa"]).await.unwrap();
+    archive(&[]).await.unwrap();
+    fs.put(&from.join("aa"), "two");
+    archive(&["aa"]).await.unwrap();
+    assert_eq!(fs.contents(&to.join("aa")).unwrap(), b"two");
+    assert_eq!(fs.list(&to).await.unwrap().len(), 2, "the older one stepped aside");
+    fs.put(&from.join("aa"), "longer");
+    assert!(matches!(archive(&["aa"]).await, Err(Error::Corrupt { .. })));
+    assert!(exists(&fs, &from.join("aa")).await);
+    assert!(matches!(archive(&["bb"]).await, Err(Error::Fs(fs::Error::NotFound { .. }))));
+}
+
+#[tokio::test]
+async fn the_highest_sequence_id_is_kept() {
+    let fs = MemoryFs::new();
+    let (root, region) = (root(), &regions()[0]);
+    let dir = root.recovered_edits_dir(region);
+    assert_eq!(root.read_max_seq_id(&fs, region).await.unwrap(), 0);
+    fs.put(&dir.join("7_seqid"), "");
+    fs.put(&dir.join("0000000000000000012"), "edits");
+    for (id, highest) in [(9, 9), (30, 30), (12, 30), (30, 30)] {
+        root.write_max_seq_id(&fs, region, id).await.unwrap();
+        assert_eq!(root.read_max_seq_id(&fs, region).await.unwrap(), highest);
+    }
+    let names: Vec<String> = fs.list(&dir).await.unwrap().into_iter().map(|status| status.name).collect();
+    assert_eq!(names, ["0000000000000000012", "30.seqid"]);
+}

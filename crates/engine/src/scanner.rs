@@ -39,3 +39,6 @@ pub use load::{BlockLoader, drive};
 pub use region::RegionScanner;
 pub use rules::FamilyRules;
 pub use sink::{CellList, Deadline, Limits, Progress, ResultEnd, ResultSink, Stopped};
+
+#[cfg(test)]
+mod tests;

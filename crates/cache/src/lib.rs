@@ -167,7 +167,7 @@ impl<V: Weighted + Clone> BlockCache<V> {
         match load.await {
             Ok(value) => {
                 self.loads.increment();
-                // Refused if the key was inserted or its file evicted meanwhile; the caller has its value anyway.
+                // Refused if the key was inserted meanwhile; the caller has its value anyway.
                 let _ = guard.insert(value.clone());
                 Ok(value)
             }
@@ -179,6 +179,8 @@ impl<V: Weighted + Clone> BlockCache<V> {
     }
 
     /// Drops the values of a file that is gone. Walks the whole cache, shard by shard; for the end of a compaction.
+    ///
+    /// A load of that file still under way comes in after it, and goes as all that nobody asks for.
     pub fn evict_file(&self, file_id: u64) {
         self.cache.retain(|key, _| key.file_id != file_id);
     }

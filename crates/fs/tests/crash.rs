@@ -198,6 +198,21 @@ async fn a_rename_between_directories_is_one_step() {
 }
 
 #[tokio::test]
+async fn a_synced_rename_takes_along_what_it_needs() {
+    let fs = MemoryFs::new();
+    fs.make_dirs(&path("tmp")).await.unwrap();
+    fs.make_dirs(&path("store")).await.unwrap();
+    create_synced(&fs, "tmp/f", b"x").await;
+    fs.rename(&path("tmp/f"), &path("store/f")).await.unwrap();
+    fs.sync_dir(&path("store")).await.unwrap();
+    for seed in 0..50 {
+        let image = crash(&fs, seed);
+        assert_eq!(image.contents(&path("tmp/f")), None, "the creation must not come after the rename");
+        assert_eq!(image.contents(&path("store/f")), Some(b"x".to_vec()));
+    }
+}
+
+#[tokio::test]
 async fn a_tree_goes_from_its_leaves() {
     let fs = MemoryFs::new();
     fs.put(&path("t/a/1"), "1");

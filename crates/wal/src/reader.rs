@@ -14,8 +14,9 @@ use crate::mark::{END_MARK, TRAILER_TAIL_LEN, is_cut_trailer, is_trailer, search
 use crate::window::Window;
 use crate::{Error, Result};
 
-/// Bytes read at a time.
-const PIECE_BYTES: usize = 1 << 20;
+/// Bytes read at a time: as many as a local disk answers at once from the page cache, and as stay in the processor's
+/// own cache until they are checked.
+pub(crate) const PIECE_BYTES: usize = 256 << 10;
 /// Longest trailer looked for; HBase's has eight bytes.
 const TRAILER_LEN_MAX: u64 = 1024;
 

@@ -16,13 +16,11 @@ use crate::header::Form;
 use crate::log::OldLog;
 use crate::marker;
 use crate::name::LogName;
-use crate::reader::{LogReader, Step, Tail, Walk};
+use crate::reader::{LogReader, PIECE_BYTES, Step, Tail, Walk};
 use crate::{Error, Result};
 
-/// Bytes that scan reads at a time.
-const SCAN_PIECE_BYTES: usize = 4 << 20;
 /// Bytes that are read at a time for one region, at most.
-const REGION_PIECE_BYTES: u64 = 1 << 20;
+const REGION_PIECE_BYTES: u64 = PIECE_BYTES as u64 - SLACK_BYTES;
 /// Bytes of others that are read along rather than asking the disk again: what a copy moves in the time of a call.
 const GAP_BYTES_MAX: u64 = 32 << 10;
 /// Read behind a run, so that finding its last entry asks for no more.
@@ -120,7 +118,7 @@ pub async fn scan(fs: &dyn FileSystem, paths: &[FilePath]) -> Result<LogIndex> {
     let claims = successors_claims(fs, paths).await?;
     let mut builder = Builder::default();
     for path in paths {
-        let mut walk = Walk::open(fs, path, SCAN_PIECE_BYTES).await?;
+        let mut walk = Walk::open(fs, path, PIECE_BYTES).await?;
         if let Some(durable) = claims.get(path) {
             walk.expect_durable(*durable);
         }
@@ -134,7 +132,7 @@ async fn successors_claims(fs: &dyn FileSystem, paths: &[FilePath]) -> Result<Ha
     let mut claims = HashMap::new();
     for path in paths {
         fs.fence(path).await?;
-        let walk = Walk::open(fs, path, SCAN_PIECE_BYTES).await?;
+        let walk = Walk::open(fs, path, PIECE_BYTES).await?;
         if let (Some(previous), Some(name)) = (walk.previous(), LogName::of(path)) {
             let before = LogName { number: previous.number, ..name };
             let claim = claims.entry(path.parent().join(&before.to_string())).or_insert(0);

@@ -1,5 +1,8 @@
 //! One process to a data directory: a lock on a file in it, held as long as the process lives.
-#![allow(clippy::disallowed_methods, reason = "locks are the operating system's, not the file system trait's")]
+#![allow(
+    clippy::disallowed_methods,
+    reason = "locks are the operating system's, not the file system trait's"
+)]
 
 use std::fs::{File, OpenOptions};
 use std::io;

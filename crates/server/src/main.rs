@@ -1,7 +1,51 @@
-//! Layer 7: the binary `grampus`.
+//! Layer 7: the binary `grampus`: roles, options, signals, the operating system as an `Env`.
+//!
+//! * [`arguments`]: the command line; [`standalone`]: both roles in this process, wired to each other;
+//! * [`os`]: clocks, sockets, threads; [`lock`]: one process to a data directory;
+//! * [`registry`], [`services`]: services behind the RPC server; [`pages`]: what the pages show.
 
+mod address;
+mod arguments;
+mod direct;
+mod lock;
 mod os;
+mod pages;
+mod registry;
+mod services;
+mod signals;
+mod standalone;
 
-fn main() {
-    let _ = os::env;
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use arguments::{Arguments, Command};
+
+// Many small allocations of different lengths: kept apart by size and thread.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let outcome = match arguments.command.unwrap_or(Command::Start(arguments.start)) {
+        Command::Start(start) => standalone::run(&start),
+        Command::Shell(shell) => run_shell(&shell),
+        Command::Version => {
+            println!("grampus {}", env!("CARGO_PKG_VERSION"));
+            Ok(())
+        }
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("grampus: {message}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run_shell(arguments: &cli::ShellArguments) -> Result<(), String> {
+    let runtimes = os::Runtimes::start(1, 1).map_err(|error| format!("cannot start threads: {error}"))?;
+    let env = os::env(std::sync::Arc::new(runtimes));
+    os::block_on(cli::shell(env, arguments))
 }

@@ -20,3 +20,12 @@ pub fn env(runtimes: Arc<Runtimes>) -> Env {
         net: Arc::new(network::TcpNetwork),
     }
 }
+
+/// Runs `future` on this thread until it is done.
+///
+/// # Panics
+/// If the system has no more descriptors for a runtime.
+pub fn block_on<T>(future: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.expect("the first runtime of the process can be made").block_on(future)
+}

@@ -41,7 +41,8 @@ impl Registry {
 
     async fn cluster_id(&self) -> Answer<proto::GetClusterIdResponse> {
         let data = self.read(&self.names.hbaseid()).await?;
-        let cluster_id = data.map(|data| zk::payload::read_cluster_id(&data)).transpose().map_err(unreadable)?;
+        let cluster_id =
+            data.map(|data| zk::payload::read_cluster_id(&data)).transpose().map_err(unreadable)?;
         Ok(proto::GetClusterIdResponse { cluster_id })
     }
 
@@ -60,7 +61,8 @@ impl Registry {
 
     async fn meta_locations(&self) -> Answer<proto::GetMetaRegionLocationsResponse> {
         let data = self.read(&self.names.meta_region_server(0)).await?;
-        let server = data.map(|data| zk::payload::read_meta_region_server(&data)).transpose().map_err(unreadable)?;
+        let server =
+            data.map(|data| zk::payload::read_meta_region_server(&data)).transpose().map_err(unreadable)?;
         let location = |server: &ServerName| proto::RegionLocation {
             region_info: (&RegionInfo::meta()).into(),
             server_name: Some(server.into()),

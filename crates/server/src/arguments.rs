@@ -1,0 +1,54 @@
+//! The command line.
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+
+/// Serves Apache HBase's clients from Apache HBase's files.
+///
+/// Without a command: start. Master and region server run in this process; data in ./grampus-data; loopback only.
+#[derive(Debug, Parser)]
+#[command(name = "grampus", version, args_conflicts_with_subcommands = true)]
+pub struct Arguments {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Option<Command>,
+    /// How to start, if no command is given.
+    #[command(flatten)]
+    pub start: StartArguments,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Start the server (the default)
+    Start(StartArguments),
+    /// HBase's shell: the first commands of it
+    Shell(cli::ShellArguments),
+    /// Print the version
+    Version,
+}
+
+/// How to start.
+#[derive(Debug, Default, Args)]
+pub struct StartArguments {
+    /// Directory of all data [default: ./grampus-data]
+    #[arg(long, value_name = "DIR")]
+    pub data: Option<PathBuf>,
+    /// Directory with an hbase-site.xml; HBase's keys mean what HBase means by them
+    #[arg(long, value_name = "DIR", env = "HBASE_CONF_DIR")]
+    pub config: Option<PathBuf>,
+    /// Set an option (docs/config.md lists them); may be given several times
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub overrides: Vec<String>,
+    /// Add N to every port, so that several servers run side by side
+    #[arg(long, value_name = "N")]
+    pub port_offset: Option<u16>,
+    /// Address to listen on, for all ports [default: 127.0.0.1]. Nobody is asked for a password
+    #[arg(long, value_name = "ADDRESS")]
+    pub bind: Option<IpAddr>,
+    /// Host name or address that clients are told to connect to
+    #[arg(long, value_name = "HOST")]
+    pub host: Option<String>,
+}

@@ -1,0 +1,247 @@
+//! What the pages of both roles show: figures of this moment, as values.
+
+use std::sync::Arc;
+
+use base::config::Config;
+use base::metrics::Registry as Metrics;
+use master::Master;
+use master::assignment::RegionState;
+use regionserver::RegionServer;
+use serde_json::Value;
+use web::{Facts, Section, StatusPage};
+
+/// The options in force, as `/conf` shows them.
+type Configuration = Vec<(String, String, String)>;
+
+fn configuration(config: &Config) -> Configuration {
+    let settings = config.settings().iter();
+    settings.map(|setting| (setting.key.clone(), setting.text.clone(), setting.origin.to_string())).collect()
+}
+
+fn links(status: &str) -> Vec<(String, String)> {
+    [("Status", status), ("Metrics", "/jmx"), ("Configuration", "/conf")]
+        .map(|(text, address)| (text.to_string(), address.to_string()))
+        .to_vec()
+}
+
+/// The master's pages.
+pub struct MasterPages {
+    master: Arc<Master>,
+    metrics: Metrics,
+    configuration: Configuration,
+}
+
+impl MasterPages {
+    /// The pages of `master`.
+    pub fn new(master: Arc<Master>, config: &Config) -> MasterPages {
+        let metrics = Metrics::new();
+        let bean = metrics.hbase_bean("Master", "Server");
+        bean.tag("isActiveMaster", "true");
+        bean.tag("clusterId", master.cluster_id());
+        bean.tag("serverName", master.server_name().to_string());
+        bean.gauge("masterStartTime", {
+            let start_code = master.server_name().start_code;
+            move || start_code
+        });
+        let context = master.context().clone();
+        bean.gauge("numRegionServers", move || context.servers.live().len() as u64);
+        let context = master.context().clone();
+        metrics.hbase_bean("Master", "AssignmentManager").gauge("ritCount", move || {
+            let all = context.assignment.all();
+            let settled = |state: &RegionState| matches!(state, RegionState::Open(_) | RegionState::Closed);
+            all.iter().filter(|(_, state)| !settled(state)).count() as u64
+        });
+        MasterPages { master, metrics, configuration: configuration(config) }
+    }
+
+    fn tables(&self) -> Section {
+        let context = self.master.context();
+        let rows = context.tables.all().into_iter().map(|table| {
+            let regions = context.assignment.regions_of(&table.name);
+            let open = regions.iter().filter(|(_, state)| matches!(state, RegionState::Open(_))).count();
+            let state = context.tables.state(&table.name).map_or(String::new(), |state| format!("{state:?}"));
+            let families: Vec<_> =
+                table.families.keys().map(|family| family.escape_ascii().to_string()).collect();
+            vec![
+                table.name.to_string(),
+                state,
+                regions.len().to_string(),
+                open.to_string(),
+                families.join(", "),
+            ]
+        });
+        Section::Table {
+            heading: "Tables".into(),
+            columns: ["Name", "State", "Regions", "Open", "Families"].map(String::from).to_vec(),
+            rows: rows.collect(),
+        }
+    }
+
+    fn servers(&self) -> Section {
+        let rows = self.master.context().servers.live().into_iter().map(|(server, load)| {
+            vec![
+                server.to_string(),
+                load.region_loads.len().to_string(),
+                load.total_number_of_requests().to_string(),
+                load.used_heap_mb().to_string(),
+            ]
+        });
+        Section::Table {
+            heading: "Region servers".into(),
+            columns: ["Server", "Regions", "Requests", "Memory (MB)"].map(String::from).to_vec(),
+            rows: rows.collect(),
+        }
+    }
+}
+
+impl Facts for MasterPages {
+    fn status_path(&self) -> &'static str {
+        "/master-status"
+    }
+
+    fn status(&self) -> StatusPage {
+        let facts = vec![
+            ("Cluster".to_string(), self.master.cluster_id().to_string()),
+            ("Version".to_string(), env!("CARGO_PKG_VERSION").to_string()),
+            (
+                "Initialized".to_string(),
+                if self.master.is_initialized() { "yes" } else { "not yet" }.to_string(),
+            ),
+        ];
+        StatusPage {
+            title: "Grampus master".into(),
+            subtitle: self.master.server_name().to_string(),
+            links: links(self.status_path()),
+            sections: vec![Section::Facts { heading: "Master".into(), facts }, self.servers(), self.tables()],
+        }
+    }
+
+    fn beans(&self) -> Vec<Value> {
+        self.metrics.beans()
+    }
+
+    fn configuration(&self) -> Configuration {
+        self.configuration.clone()
+    }
+}
+
+/// The region server's pages.
+pub struct RegionServerPages {
+    server: Arc<RegionServer>,
+    metrics: Metrics,
+    configuration: Configuration,
+}
+
+impl RegionServerPages {
+    /// The pages of `server`.
+    pub fn new(server: Arc<RegionServer>, config: &Config) -> RegionServerPages {
+        let metrics = Metrics::new();
+        show_server(&metrics, &server);
+        show_log(&metrics, &server);
+        RegionServerPages { server, metrics, configuration: configuration(config) }
+    }
+
+    fn regions(&self) -> Section {
+        let rows = self.server.regions().all().into_iter().map(|region| {
+            let figures = region.figures();
+            let files: usize = figures.stores.iter().map(|store| store.files).sum();
+            let file_bytes: u64 = figures.stores.iter().map(|store| store.file_bytes).sum();
+            vec![
+                region.name().to_string(),
+                figures.read_requests.to_string(),
+                figures.write_requests.to_string(),
+                (figures.memstore_bytes >> 10).to_string(),
+                files.to_string(),
+                (file_bytes >> 10).to_string(),
+            ]
+        });
+        Section::Table {
+            heading: "Regions".into(),
+            columns: ["Region", "Reads", "Writes", "Memstore (KiB)", "Files", "Files (KiB)"]
+                .map(String::from)
+                .to_vec(),
+            rows: rows.collect(),
+        }
+    }
+}
+
+impl Facts for RegionServerPages {
+    fn status_path(&self) -> &'static str {
+        "/rs-status"
+    }
+
+    fn status(&self) -> StatusPage {
+        let (log, cache) = (self.server.log_figures(), self.server.cache_stats());
+        let fact = |name: &str, value: String| (name.to_string(), value);
+        let facts = vec![
+            fact("Version", env!("CARGO_PKG_VERSION").into()),
+            fact("Memstores and cached blocks", format!("{} KiB", self.server.used_bytes() >> 10)),
+            fact("Block cache hits and misses", format!("{} and {}", cache.hits, cache.misses)),
+            fact("Open scanners", self.server.scanners().open_count().to_string()),
+            fact("Logs kept", log.logs.to_string()),
+            fact("Edits and commit groups", format!("{} in {}", log.edits, log.groups)),
+            fact("Flushes under way", self.server.schedule().flushes().to_string()),
+            fact("Compactions under way", self.server.schedule().compactions().to_string()),
+        ];
+        StatusPage {
+            title: "Grampus region server".into(),
+            subtitle: self.server.name().to_string(),
+            links: links(self.status_path()),
+            sections: vec![Section::Facts { heading: "Server".into(), facts }, self.regions()],
+        }
+    }
+
+    fn beans(&self) -> Vec<Value> {
+        self.metrics.beans()
+    }
+
+    fn configuration(&self) -> Configuration {
+        self.configuration.clone()
+    }
+}
+
+/// The attributes of `RegionServer,sub=Server` that are true already.
+fn show_server(metrics: &Metrics, server: &Arc<RegionServer>) {
+    let bean = metrics.hbase_bean("RegionServer", "Server");
+    bean.tag("serverName", server.name().to_string());
+    let gauge = |name: &str, read: fn(&RegionServer) -> u64| {
+        let server = server.clone();
+        bean.gauge(name, move || read(&server));
+    };
+    gauge("regionCount", |server| server.regions().len() as u64);
+    gauge("regionServerStartTime", |server| server.name().start_code);
+    gauge("memStoreSize", |server| sum(server, |figures| figures.memstore_bytes));
+    gauge("readRequestCount", |server| sum(server, |figures| figures.read_requests));
+    gauge("writeRequestCount", |server| sum(server, |figures| figures.write_requests));
+    gauge("totalRequestCount", |server| {
+        sum(server, |figures| figures.read_requests + figures.write_requests)
+    });
+    gauge("storeCount", |server| sum(server, |figures| figures.stores.len() as u64));
+    gauge("storeFileCount", |server| {
+        sum(server, |figures| figures.stores.iter().map(|store| store.files as u64).sum())
+    });
+    gauge("storeFileSize", |server| {
+        sum(server, |figures| figures.stores.iter().map(|store| store.file_bytes).sum())
+    });
+    gauge("blockCacheHitCount", |server| server.cache_stats().hits);
+    gauge("blockCacheMissCount", |server| server.cache_stats().misses);
+    gauge("flushQueueLength", |server| server.schedule().flushes() as u64);
+    gauge("compactionQueueLength", |server| server.schedule().compactions() as u64);
+}
+
+fn sum(server: &RegionServer, of: fn(&engine::region::RegionFigures) -> u64) -> u64 {
+    server.regions().all().iter().map(|region| of(&region.figures())).sum()
+}
+
+/// The attributes of `RegionServer,sub=WAL` that are true already.
+fn show_log(metrics: &Metrics, server: &Arc<RegionServer>) {
+    let bean = metrics.hbase_bean("RegionServer", "WAL");
+    let gauge = |name: &str, read: fn(wal::Figures) -> u64| {
+        let server = server.clone();
+        bean.gauge(name, move || read(server.log_figures()));
+    };
+    gauge("appendCount", |figures| figures.edits);
+    gauge("writtenBytes", |figures| figures.bytes);
+    gauge("syncTime_num_ops", |figures| figures.groups);
+    gauge("rollRequest", |figures| figures.rolls);
+}

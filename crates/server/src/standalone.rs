@@ -1,0 +1,424 @@
+//! `grampus start`: master and region server in this process.
+//!
+//! Everything that can be wrong with the machine (options, directory, ports) is looked at before anything is changed,
+//! and each is one line. Then the roles start side by side, and clients may connect while regions open.
+
+use std::io::ErrorKind;
+use std::net::{IpAddr, SocketAddr};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use base::config::{Config, Sources};
+use base::env::{Env, Listener, TaskClass};
+use base::pool::Pool;
+use cell::region::ServerName;
+use fs::{FilePath, FileSystem};
+use layout::RootDir;
+use master::procedure::journal::Journal;
+use master::store::MasterStore;
+use master::{Master, MasterParts};
+use regionserver::{Admin, ClientRpc, RegionServer, RegionServerOptions, RegionServerParts};
+use rpc::{ServerOptions, Service};
+use tracing::{info, warn};
+use wire::service::{
+    AdminService, ClientMetaService, MasterService, RegionServerStatusService, dispatch_admin,
+    dispatch_client_meta, dispatch_master, dispatch_region_server_status,
+};
+use zk::Coordinator;
+use zk::coordinator::{Mode, publish};
+use zk::memory::MemoryCoordinator;
+use zk::names::Names;
+
+use crate::address::advertised_host;
+use crate::arguments::StartArguments;
+use crate::direct::Direct;
+use crate::lock::{DirectoryLock, Refused};
+use crate::os::{self, Runtimes};
+use crate::pages::{MasterPages, RegionServerPages};
+use crate::registry::Registry;
+use crate::services::Dispatched;
+use crate::signals::Stop;
+
+/// Threads for calls of the disk that block.
+const DISK_THREADS: usize = 8;
+/// Open scanners of the server at most.
+const SCANNERS_MAX: usize = 100_000;
+/// Requests that are at work may hold this part of the memory.
+const REQUESTS_SHARE: u64 = 4;
+
+/// Starts, serves until told to stop, and stops.
+pub fn run(arguments: &StartArguments) -> Result<(), String> {
+    let config = load_config(arguments)?;
+    start_logging();
+    for warning in config.warnings() {
+        warn!("{warning}");
+    }
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let runtimes = Runtimes::start(cores, cores.div_ceil(2))
+        .map_err(|error| format!("cannot start threads: {error}"))?;
+    let env = os::env(Arc::new(runtimes));
+    os::block_on(serve(env, config))
+}
+
+fn load_config(arguments: &StartArguments) -> Result<Config, String> {
+    let mut sources = Sources::of_process();
+    sources.directories.extend(arguments.config.clone());
+    sources.other_variables.push("GRAMPUS_LOG".to_string());
+    let mut set = |key: &str, value: String| sources.overrides.push((key.to_string(), value));
+    if let Some(data) = &arguments.data {
+        let data = data.to_str().ok_or_else(|| format!("--data {}: not a name in UTF-8", data.display()))?;
+        set("hbase.rootdir", data.to_string());
+    }
+    if let Some(offset) = arguments.port_offset {
+        set("grampus.port.offset", offset.to_string());
+    }
+    if let Some(bind) = arguments.bind {
+        for key in [
+            "hbase.master.ipc.address",
+            "hbase.regionserver.ipc.address",
+            "hbase.master.info.bindAddress",
+            "hbase.regionserver.info.bindAddress",
+            "hbase.zookeeper.property.clientPortAddress",
+        ] {
+            set(key, bind.to_string());
+        }
+    }
+    if let Some(host) = &arguments.host {
+        set("hbase.master.hostname", host.clone());
+        set("hbase.regionserver.hostname", host.clone());
+    }
+    for argument in &arguments.overrides {
+        sources.set(argument).map_err(|error| error.to_string())?;
+    }
+    Config::load(&sources).map_err(|error| error.to_string())
+}
+
+fn start_logging() {
+    let filter = tracing_subscriber::EnvFilter::try_from_env("GRAMPUS_LOG")
+        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_target(false).init();
+}
+
+/// The sockets of a server, all bound before anything is changed.
+struct Listeners {
+    master: Box<dyn Listener>,
+    region_server: Box<dyn Listener>,
+    zookeeper: Box<dyn Listener>,
+    master_pages: Option<Box<dyn Listener>>,
+    region_server_pages: Option<Box<dyn Listener>>,
+}
+
+impl Listeners {
+    async fn bind(env: &Env, config: &Config) -> Result<Listeners, String> {
+        Ok(Listeners {
+            master: listen(env, config.master_address, config.master_port, "hbase.master.port").await?,
+            region_server: listen(
+                env,
+                config.region_server_address,
+                config.region_server_port,
+                "hbase.regionserver.port",
+            )
+            .await?,
+            zookeeper: listen(
+                env,
+                config.zookeeper_address,
+                config.zookeeper_port,
+                "hbase.zookeeper.property.clientPort",
+            )
+            .await?,
+            master_pages: match config.master_info_port {
+                Some(port) => {
+                    Some(listen(env, config.master_info_address, port, "hbase.master.info.port").await?)
+                }
+                None => None,
+            },
+            region_server_pages: match config.region_server_info_port {
+                Some(port) => Some(
+                    listen(env, config.region_server_info_address, port, "hbase.regionserver.info.port")
+                        .await?,
+                ),
+                None => None,
+            },
+        })
+    }
+}
+
+async fn listen(env: &Env, address: IpAddr, port: u16, key: &str) -> Result<Box<dyn Listener>, String> {
+    let address = SocketAddr::new(address, port);
+    env.net.listen(address).await.map_err(|error| match error.kind() {
+        ErrorKind::AddrInUse => format!(
+            "{address} is in use by another process (a server that runs already?); choose another port by --set \
+             {key}=PORT, or other ports altogether by --port-offset N"
+        ),
+        _ => format!("cannot listen on {address} ({key}): {error}"),
+    })
+}
+
+/// The data directory, locked.
+struct Data {
+    fs: Arc<dyn FileSystem>,
+    root: RootDir,
+    cluster_id: String,
+    _lock: DirectoryLock,
+}
+
+impl Data {
+    async fn open(env: &Env, dir: &Path) -> Result<Data, String> {
+        let shown = dir.display();
+        make_directory(dir).map_err(|error| format!("cannot make the data directory {shown}: {error}"))?;
+        let root = RootDir::new(FilePath::root());
+        let lock =
+            DirectoryLock::take(&dir.join(root.lock_file().as_str())).map_err(|refused| match refused {
+                Refused::InUse => format!(
+                    "the data directory {shown} is in use by another grampus; stop it, or choose \
+                                       another directory by --data DIR"
+                ),
+                Refused::Io(error) => format!("cannot lock the data directory {shown}: {error}"),
+            })?;
+        let pool = Arc::new(Pool::new("disk", DISK_THREADS));
+        let local = fs::local::LocalFs::new(dir, pool).map_err(|error| format!("{shown}: {error}"))?;
+        let fs: Arc<dyn FileSystem> = Arc::new(local);
+        let identity = root
+            .open_or_create(&*fs, &*env.random)
+            .await
+            .map_err(|error| format!("the data directory {shown}: {error}"))?;
+        Ok(Data { fs, root, cluster_id: identity.cluster_id, _lock: lock })
+    }
+}
+
+#[allow(clippy::disallowed_methods, reason = "the file system begins below this directory")]
+fn make_directory(dir: &Path) -> std::io::Result<()> {
+    std::fs::create_dir_all(dir)
+}
+
+async fn serve(env: Env, config: Config) -> Result<(), String> {
+    let started = env.clock.monotonic();
+    let listeners = Listeners::bind(&env, &config).await?;
+    let data = Data::open(&env, &config.root_dir).await?;
+    let stop = Stop::new();
+    let node = Node::start(&env, &config, &data, &listeners, &stop).await?;
+    let addresses = Addresses::of(&listeners);
+    let servers = node.serve(&env, &config, listeners);
+    node.initialize().await?;
+    announce(&addresses, &config.root_dir, env.clock.monotonic() - started);
+    let reason = stop.wait().await.map_err(|error| format!("cannot wait for signals: {error}"))?;
+    println!("stopping ({reason}): flushing what is in memory");
+    for server in servers {
+        server.stop().await;
+    }
+    node.stop().await
+}
+
+/// Both roles of this process.
+struct Node {
+    coordinator: Arc<dyn Coordinator>,
+    names: Names,
+    region_server: Arc<RegionServer>,
+    master: Arc<Master>,
+    store: MasterStore,
+    cluster_id: String,
+}
+
+impl Node {
+    async fn start(
+        env: &Env,
+        config: &Config,
+        data: &Data,
+        listeners: &Listeners,
+        stop: &Stop,
+    ) -> Result<Node, String> {
+        let start_code = env.clock.now_ms();
+        let name = |host: Option<&str>, listener: &dyn Listener| {
+            let address = listener.local_addr();
+            ServerName { host: advertised_host(host, address.ip()), port: address.port(), start_code }
+        };
+        let master_name = name(config.master_host.as_deref(), &*listeners.master);
+        let server_name = name(config.region_server_host.as_deref(), &*listeners.region_server);
+        let coordinator: Arc<dyn Coordinator> = MemoryCoordinator::new(env);
+        let names = Names::below(&config.zookeeper_parent);
+        let on_log_failure = |error: &wal::Error| end_process(&error.to_string());
+        let store = MasterStore::open(env, &data.fs, &data.root, &master_name, Arc::new(on_log_failure));
+        let on_stop = stop.clone();
+        let region_server = RegionServer::start(RegionServerParts {
+            env: env.clone(),
+            fs: data.fs.clone(),
+            root: data.root.clone(),
+            name: server_name,
+            info_port: port_of(listeners.region_server_pages.as_deref()),
+            options: region_server_options(config),
+            on_fatal: Arc::new(end_process),
+            on_stop: Arc::new(move |why| on_stop.request(why)),
+        });
+        let (store, region_server) = tokio::join!(store, region_server);
+        let store = store.map_err(|error| format!("cannot open master:store: {error}"))?;
+        let region_server =
+            region_server.map_err(|error| format!("cannot start the region server: {error}"))?;
+        let direct = Arc::new(Direct::default());
+        direct.connect(&region_server);
+        let on_stop = stop.clone();
+        let master = Master::new(MasterParts {
+            env: env.clone(),
+            fs: data.fs.clone(),
+            root: data.root.clone(),
+            journal: Journal::new(store.region().clone()),
+            connections: direct,
+            coordinator: coordinator.clone(),
+            names: names.clone(),
+            server_name: master_name,
+            info_port: port_of(listeners.master_pages.as_deref()),
+            cluster_id: data.cluster_id.clone(),
+            on_stop: Box::new(move |why| on_stop.request(why)),
+        });
+        Ok(Node { coordinator, names, region_server, master, store, cluster_id: data.cluster_id.clone() })
+    }
+
+    /// Begins to answer on all ports.
+    fn serve(&self, env: &Env, config: &Config, listeners: Listeners) -> Vec<Arc<rpc::Server>> {
+        let client_meta: Arc<dyn ClientMetaService> =
+            Arc::new(Registry::new(self.coordinator.clone(), self.names.clone()));
+        let client_meta: Arc<dyn Service> =
+            Dispatched::new("ClientMetaService", client_meta, dispatch_client_meta);
+        let master: Arc<dyn MasterService> = self.master.clone();
+        let status: Arc<dyn RegionServerStatusService> = self.master.clone();
+        let admin: Arc<dyn AdminService> = Arc::new(Admin(self.region_server.clone()));
+        let of_master: Vec<Arc<dyn Service>> = vec![
+            client_meta.clone(),
+            Dispatched::new("MasterService", master, dispatch_master),
+            Dispatched::new("RegionServerStatusService", status, dispatch_region_server_status),
+        ];
+        let of_region_server: Vec<Arc<dyn Service>> = vec![
+            client_meta,
+            Arc::new(ClientRpc(self.region_server.clone())),
+            Dispatched::new("AdminService", admin, dispatch_admin),
+        ];
+        let rpc = |services| {
+            rpc::Server::new(env.clone(), services, rpc_options(config), Some(self.cluster_id.clone()))
+        };
+        let servers = vec![rpc(of_master), rpc(of_region_server)];
+        servers[0].serve(listeners.master);
+        servers[1].serve(listeners.region_server);
+        zk::endpoint::Endpoint::new(
+            env.clone(),
+            self.coordinator.clone(),
+            zk::endpoint::EndpointOptions::default(),
+        )
+        .serve(listeners.zookeeper);
+        if let Some(listener) = listeners.master_pages {
+            let pages = MasterPages::new(self.master.clone(), config);
+            env.spawn(TaskClass::Service, web::serve(listener, Arc::new(pages)));
+        }
+        if let Some(listener) = listeners.region_server_pages {
+            let pages = RegionServerPages::new(self.region_server.clone(), config);
+            env.spawn(TaskClass::Service, web::serve(listener, Arc::new(pages)));
+        }
+        servers
+    }
+
+    async fn initialize(&self) -> Result<(), String> {
+        let failed = |error: &dyn std::fmt::Display| format!("cannot start: {error}");
+        self.master.publish().await.map_err(|error| failed(&error))?;
+        let server = self.names.region_server(&self.region_server.name().to_string());
+        publish(&*self.coordinator, &server, bytes::Bytes::new(), Mode::Persistent)
+            .await
+            .map_err(|error| failed(&error))?;
+        self.region_server.join(self.master.clone()).await.map_err(|error| failed(&error))?;
+        self.master.initialize().await.map_err(|error| failed(&error))
+    }
+
+    async fn stop(&self) -> Result<(), String> {
+        self.region_server.stop().await;
+        self.store
+            .close()
+            .await
+            .map_err(|error| format!("master:store was not flushed ({error}); its log has the rest"))?;
+        info!("stopped");
+        Ok(())
+    }
+}
+
+fn port_of(listener: Option<&dyn Listener>) -> u16 {
+    listener.map_or(0, |listener| listener.local_addr().port())
+}
+
+/// The log can take no more. What was not acknowledged is not promised, and what was is on disk: the next start
+/// replays it. Going on could only acknowledge what may be lost.
+fn end_process(why: &str) {
+    eprintln!("grampus: the log failed, ending at once: {why}");
+    std::process::exit(1);
+}
+
+fn region_server_options(config: &Config) -> RegionServerOptions {
+    let memory_bytes = config.memory_bytes(base::memory::limit_bytes());
+    let share = |fraction: f64| (memory_bytes as f64 * fraction) as u64;
+    let memstore_bytes = share(config.memstore_fraction);
+    RegionServerOptions {
+        region: engine::region::RegionOptions {
+            flush_bytes: config.memstore_flush_bytes,
+            block_multiplier: u64::from(config.memstore_block_multiplier),
+            cell_bytes_max: config.cell_bytes_max.unwrap_or(0),
+            compaction_files_min: config.compaction_files_min as usize,
+            blocking_files: config.blocking_store_files as usize,
+            ..engine::region::RegionOptions::default()
+        },
+        memstore_bytes,
+        cache_bytes: share(config.block_cache_fraction),
+        log_roll_bytes: config.wal_roll_bytes(),
+        log_roll_period: Duration::from_millis(config.wal_roll_interval_ms),
+        logs_max: config.wal_files_max_for(memstore_bytes) as usize,
+        flush_period: Duration::from_millis(config.memstore_flush_interval_ms),
+        scanner_lease: Duration::from_millis(config.scanner_lease_ms),
+        scanners_max: SCANNERS_MAX,
+        result_bytes_max: config.scan_result_bytes_max,
+    }
+}
+
+fn rpc_options(config: &Config) -> ServerOptions {
+    let memory_bytes = config.memory_bytes(base::memory::limit_bytes());
+    let max_request_bytes = u32::try_from(config.request_bytes_max).unwrap_or(u32::MAX);
+    // One request of the largest size must always fit.
+    let queued =
+        (memory_bytes / REQUESTS_SHARE).min(config.call_queue_bytes_max).max(u64::from(max_request_bytes));
+    ServerOptions {
+        max_request_bytes,
+        queued_bytes_max: usize::try_from(queued).unwrap_or(usize::MAX),
+        ..ServerOptions::default()
+    }
+}
+
+/// Where everything is, for the person who started it.
+struct Addresses {
+    master: SocketAddr,
+    region_server: SocketAddr,
+    zookeeper: SocketAddr,
+    master_pages: Option<SocketAddr>,
+    region_server_pages: Option<SocketAddr>,
+}
+
+impl Addresses {
+    fn of(listeners: &Listeners) -> Addresses {
+        let page =
+            |listener: &Option<Box<dyn Listener>>| listener.as_ref().map(|listener| listener.local_addr());
+        Addresses {
+            master: listeners.master.local_addr(),
+            region_server: listeners.region_server.local_addr(),
+            zookeeper: listeners.zookeeper.local_addr(),
+            master_pages: page(&listeners.master_pages),
+            region_server_pages: page(&listeners.region_server_pages),
+        }
+    }
+}
+
+fn announce(addresses: &Addresses, dir: &Path, took: Duration) {
+    let page = |address: Option<SocketAddr>| {
+        address.map_or(String::new(), |address| format!("page http://{address}/"))
+    };
+    println!("grampus {} is ready after {} ms", env!("CARGO_PKG_VERSION"), took.as_millis());
+    println!("  data       {} (every acknowledged write is on disk)", dir.display());
+    println!("  master     {:<22} {}", addresses.master, page(addresses.master_pages));
+    println!("  regions    {:<22} {}", addresses.region_server, page(addresses.region_server_pages));
+    println!("  ZooKeeper  {:<22} (its protocol, for clients that look there)", addresses.zookeeper);
+    if !addresses.region_server.ip().is_loopback() {
+        println!("  Nobody is asked for a password: everyone who reaches these ports can read and write.");
+    }
+}

@@ -1,6 +1,6 @@
 //! Layer 0: what every crate stands on and that knows nothing of HBase's data.
 //!
-//! * [`env`]: time, chance, tasks and network, handed in so that one seed can replay a run;
+//! * [`mod@env`]: time, chance, tasks and network, handed in so that one seed can replay a run;
 //! * [`pool`]: bounded threads for calls that block (local disks, compression);
 //! * [`checksum`], [`compression`], [`varint`]: the two CRCs, the codecs of files and cell blocks, the integers of
 //!   variable length;

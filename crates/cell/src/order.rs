@@ -90,11 +90,11 @@ fn split_table(row: &[u8]) -> (&[u8], Option<usize>) {
     }
 }
 
-/// The start key and the region id of a row whose first comma is just before `at`. With one comma only there is no
+/// The start key and the region id of a row whose first comma is just before `at`. With one comma only the rest is the
 /// start key and, as HBase has it, the whole row stands for the id.
 fn split_start_and_id(row: &[u8], at: usize) -> (&[u8], &[u8]) {
     match row[at..].iter().rposition(|byte| *byte == b',') {
         Some(last) => (&row[at..at + last], &row[at + last + 1..]),
-        None => (&[], row),
+        None => (&row[at..], row),
     }
 }

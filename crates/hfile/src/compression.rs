@@ -43,7 +43,7 @@ impl Codec {
 
     /// The payload of `stored`, which the header says has `plain_len` bytes. Allocates no more than that.
     pub(crate) fn decompress(self, stored: &[u8], plain_len: usize) -> Parsed<Vec<u8>> {
-        if plain_len > PLAIN_LEN_MAX || plain_len > stored.len().saturating_mul(RATIO_MAX) + RATIO_SLACK {
+        if !is_possible(stored.len(), plain_len) {
             return Err(Fault::Damaged("block claims to decompress to more than is possible"));
         }
         match self {
@@ -53,6 +53,11 @@ impl Codec {
                 .map_err(|_| Fault::Damaged("block does not decompress")),
         }
     }
+}
+
+/// Whether `stored_len` bytes may become `plain_len`: no more than that is ever allocated for them.
+pub(crate) fn is_possible(stored_len: usize, plain_len: usize) -> bool {
+    plain_len <= PLAIN_LEN_MAX && plain_len <= stored_len.saturating_mul(RATIO_MAX) + RATIO_SLACK
 }
 
 /// The compression of an ordinal in a trailer.

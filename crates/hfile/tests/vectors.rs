@@ -87,6 +87,18 @@ fn codecs_that_are_not_built_in_are_named() {
     }
 }
 
+/// Version 2.3 has a shorter trailer; all before it is the same.
+#[test]
+fn files_of_version_2_3_are_read() {
+    let (bytes, _) = vector("prefix-multiblock");
+    let trailer_at = bytes.len() - 4096;
+    let mut old = bytes[..trailer_at + 208].to_vec();
+    old.extend_from_slice(&[3, 0, 0, 2]);
+    let reader = open(&old).unwrap();
+    assert_eq!((reader.trailer().major, reader.trailer().minor), (2, 3));
+    assert_eq!(all_cells(&reader).unwrap(), all_cells(&open(&bytes).unwrap()).unwrap());
+}
+
 /// The key in the middle of the file, which HBase splits a region at, as its listing has it.
 #[test]
 fn the_middle_of_a_file_is_where_hbase_has_it() {

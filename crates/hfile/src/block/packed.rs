@@ -22,6 +22,7 @@ use cell::{CellOrder, key};
 
 use crate::block::plain::{CellFields, starts_row};
 use crate::block::tags::TagDictionary;
+use crate::compression;
 use crate::error::{Fault, Parsed};
 use crate::input::Input;
 
@@ -270,6 +271,9 @@ pub(crate) fn to_plain(
 ) -> Parsed<Vec<u8>> {
     let format = Format::parse(payload, start, packing, fields)?;
     let claimed = Input::starting(payload, start).u32("packed block cut")? as usize;
+    if !compression::is_possible(payload.len(), claimed) {
+        return Err(Fault::Damaged("cells claim to unpack to more than is possible"));
+    }
     let mut state = format.start_state();
     let (mut dictionary, mut tags) = (TagDictionary::default(), Vec::new());
     let mut out = Vec::with_capacity(claimed.min(4 * payload.len()));
@@ -286,7 +290,7 @@ pub(crate) fn to_plain(
         if fields.mvcc {
             base::varint::put_vlong(&mut out, state.place.seq_id as i64);
         }
-        if out.len() > claimed || out.len() > crate::compression::PLAIN_LEN_MAX {
+        if out.len() > claimed {
             return Err(Fault::Damaged("cells unpack to more than their block says"));
         }
     }

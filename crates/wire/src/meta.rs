@@ -12,7 +12,7 @@
 //!
 //! * [`row`]: a row taken apart ([`MetaRow`]) and its changes as mutations;
 //! * [`state`]: states of regions and tables;
-//! * [`descriptor`]: the families of `hbase:meta` itself.
+//! * [`descriptor`](mod@descriptor): the families of `hbase:meta` itself.
 //!
 //! Source: HBase `MetaTableAccessor`, `CatalogFamilyFormat`, `RegionStateStore`.
 

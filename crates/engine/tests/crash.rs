@@ -36,6 +36,12 @@ struct Knowledge {
     under_way: Option<Arc<Vec<Shown>>>,
 }
 
+impl Knowledge {
+    fn acknowledge(&mut self) {
+        self.acknowledged = self.under_way.take().expect("set before the batch was sent");
+    }
+}
+
 /// What all writers know. A picture's note is a copy.
 type Ledger = Arc<Mutex<Vec<Knowledge>>>;
 
@@ -58,8 +64,7 @@ impl Writer {
             if region.batch(mutations).await.iter().any(Result::is_err) {
                 return;
             }
-            let knowledge = &mut ledger.lock().unwrap()[self.number];
-            knowledge.acknowledged = knowledge.under_way.take().expect("set before the batch was sent");
+            ledger.lock().unwrap()[self.number].acknowledge();
             if below(&*self.random, 3) == 0 {
                 tokio::task::yield_now().await;
             }

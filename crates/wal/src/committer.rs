@@ -41,6 +41,8 @@ pub(crate) struct Committer {
     buffer: Vec<u8>,
     // What was written last is not stated to be durable yet.
     mark_due: bool,
+    // The number tried last. Never used again, also after a failure: what is left of that try is removed later, by name.
+    last_number: u64,
     // A roll for size or age that failed is not tried again before the file has this length.
     roll_again_at: u64,
 }
@@ -58,7 +60,9 @@ impl Committer {
         shared: Arc<Shared>,
         on_fatal: Arc<dyn Fn(&Error) + Send + std::marker::Sync>,
     ) -> Result<Committer> {
-        let segment = create(&env, &*fs, &options, Previous::NONE).await.map_err(|(_, error)| error)?;
+        let mut last_number = 0;
+        let segment = create(&env, &*fs, &options, &mut last_number, Previous::NONE).await;
+        let segment = segment.map_err(|(_, error)| error)?;
         info!(path = %segment.path(), "began a log");
         Ok(Committer {
             env,
@@ -69,6 +73,7 @@ impl Committer {
             state: State::Open(Box::new(segment)),
             buffer: Vec::new(),
             mark_due: false,
+            last_number,
             roll_again_at: 0,
         })
     }
@@ -288,7 +293,7 @@ impl Committer {
     async fn replace_file(&mut self) -> fs::Result<Box<Segment>> {
         let State::Open(old) = &self.state else { unreachable!("the caller looked") };
         let previous = old.as_previous();
-        let new = match create(&self.env, &*self.fs, &self.options, previous).await {
+        let new = match create(&self.env, &*self.fs, &self.options, &mut self.last_number, previous).await {
             Ok(new) => new,
             Err((path, error)) => {
                 if !matches!(error, fs::Error::AlreadyExists { .. }) {
@@ -326,9 +331,11 @@ async fn create(
     env: &Env,
     fs: &dyn FileSystem,
     options: &LogOptions,
+    last_number: &mut u64,
     previous: Previous,
 ) -> std::result::Result<Segment, (FilePath, fs::Error)> {
-    let number = env.clock.now_ms().max(previous.number + 1);
+    let number = env.clock.now_ms().max(*last_number + 1);
+    *last_number = number;
     let name = LogName { prefix: options.prefix.clone(), suffix: options.suffix.clone(), number };
     let path = options.dir.join(&name.to_string());
     let mut salt = Salt([0; 8]);

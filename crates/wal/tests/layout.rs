@@ -1,5 +1,7 @@
 //! The bytes of a log as written here, and that HBase's own messages decode from them.
 
+#![allow(clippy::unwrap_used)] // In a test a panic is the report.
+
 mod support;
 
 use std::sync::Arc;

@@ -1,12 +1,14 @@
 //! How long does a server that died with 200 MB of log wait for it? `cargo test --release -p wal --test speed --
 //! --ignored --nocapture`. Figures, no verdict: a shared machine gives none.
 
+#![allow(clippy::unwrap_used)] // In a test a panic is the report.
+
 mod support;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use base::env::{Clock, Env};
+use base::env::Env;
 use base::pool::Pool;
 use base::testing;
 use fs::FilePath;

@@ -1,5 +1,7 @@
 //! Logs that HBase 2.5.10 wrote, read entry for entry as HBase's own reader listed them.
 
+#![allow(clippy::unwrap_used)] // In a test a panic is the report.
+
 mod support;
 
 use std::fmt::Write;

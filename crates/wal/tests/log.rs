@@ -1,0 +1,280 @@
+//! What a log does as a whole: order, rolling, archiving, failures, closing.
+
+#![allow(clippy::unwrap_used)] // In a test a panic is the report.
+
+mod support;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use base::testing;
+use fs::faulty::{Fault, Faulty, Operation, Plan, Rule};
+use fs::memory::MemoryFs;
+use fs::{FilePath, FileSystem};
+use support::{Acks, Outcome, edit, logs, options, read_all, region_name, start};
+use wal::{Edit, Ending, LogOptions, recovery};
+
+async fn names(fs: &dyn FileSystem, dir: &str) -> Vec<String> {
+    logs(fs, dir).await.iter().map(|path| path.name().to_owned()).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn edits_are_told_in_order_in_few_groups() {
+    let env = testing::env(1);
+    let memory = MemoryFs::new();
+    let (log, _) = start(&env, Arc::new(memory.clone()), options()).await;
+    let (one, other) = (Acks::new(), Acks::new());
+    for seq_id in 1..=500 {
+        log.append(edit(&region_name(1), seq_id, b"value", &one));
+        log.append(Edit { logged: seq_id % 3 == 0, ..edit(&region_name(2), seq_id, b"value", &other) });
+    }
+    assert!(log.queued_bytes() > 1000 * 100);
+    one.wait(500).await;
+    other.wait(500).await;
+    for acks in [&one, &other] {
+        assert_eq!(acks.committed(), (1..=500).collect::<Vec<u64>>());
+    }
+    let figures = log.figures();
+    assert_eq!((figures.groups, figures.edits, figures.queued_bytes), (1, 500 + 166, 0));
+    // An edit that is not logged leaves nothing, not even a sync.
+    log.append(Edit { logged: false, ..edit(&region_name(2), 501, b"value", &other) });
+    other.wait(501).await;
+    assert_eq!(log.figures().groups, 1);
+    let (entries, _) = read_all(&memory, &logs(&memory, "WALs/s").await[0]).await.unwrap();
+    assert_eq!(entries.len(), 500 + 166);
+}
+
+#[tokio::test(start_paused = true)]
+async fn logs_are_replaced_by_size_age_and_request() {
+    let env = testing::env(2);
+    let memory = MemoryFs::new();
+    let options = LogOptions { roll_bytes: 10_000, roll_period: Some(Duration::from_secs(60)), ..options() };
+    let (log, _) = start(&env, Arc::new(memory.clone()), options).await;
+    let acks = Acks::new();
+    // Size.
+    for seq_id in 1..=3 {
+        log.append(edit(&region_name(1), seq_id, &[1; 4000], &acks));
+        acks.wait(seq_id as usize).await;
+    }
+    env.clock.sleep(Duration::from_secs(1)).await;
+    assert_eq!(log.log_count(), 2);
+    // Age: only of a log that has entries.
+    env.clock.sleep(Duration::from_secs(200)).await;
+    assert_eq!(log.log_count(), 2);
+    log.append(edit(&region_name(1), 4, b"value", &acks));
+    env.clock.sleep(Duration::from_secs(100)).await;
+    assert_eq!(log.log_count(), 3);
+    // Request: what was appended before is in the log before.
+    log.append(edit(&region_name(1), 5, b"value", &acks));
+    log.roll().await.unwrap();
+    assert_eq!(acks.committed(), [1, 2, 3, 4, 5]);
+    let paths = logs(&memory, "WALs/s").await;
+    assert_eq!(paths.len(), 4);
+    let mut counts = Vec::new();
+    for path in &paths {
+        counts.push(read_all(&memory, path).await.unwrap().0.len());
+    }
+    assert_eq!(counts, [3, 1, 1, 0]);
+    log.close().await;
+    // The last one had no entries, so nobody needs it.
+    assert_eq!(logs(&memory, "WALs/s").await, paths[..3]);
+    for path in &paths[..3] {
+        assert_eq!(read_all(&memory, path).await.unwrap().1.ending, Ending::Trailer);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_log_is_archived_when_its_last_region_is_flushed() {
+    let env = testing::env(3);
+    let memory = MemoryFs::new();
+    let (log, _) = start(&env, Arc::new(memory.clone()), options()).await;
+    let acks = Acks::new();
+    log.append(edit(&region_name(1), 10, b"value", &acks));
+    log.append(edit(&region_name(2), 5, b"value", &acks));
+    log.roll().await.unwrap();
+    log.append(edit(&region_name(1), 11, b"value", &acks));
+    acks.wait(3).await;
+    let before = names(&memory, "WALs/s").await;
+    assert_eq!(before.len(), 2);
+    log.flushed(&region_name(1), 10);
+    log.flushed(&region_name(2), 4);
+    env.clock.sleep(Duration::from_secs(1)).await;
+    assert_eq!(names(&memory, "oldWALs").await, Vec::<String>::new());
+    assert_eq!(log.regions_holding_oldest(), [region_name(2)]);
+    log.flushed(&region_name(2), 5);
+    env.clock.sleep(Duration::from_secs(1)).await;
+    assert_eq!(names(&memory, "oldWALs").await, before[..1]);
+    assert_eq!(names(&memory, "WALs/s").await, before[1..]);
+    // The move survives a power cut.
+    let image = memory.crash(&mut || 0);
+    assert_eq!(names(&image, "oldWALs").await, before[..1]);
+    assert_eq!(names(&image, "WALs/s").await, before[1..]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn logs_of_a_dead_server_are_adopted_and_go_with_their_directory() {
+    let env = testing::env(4);
+    let memory = MemoryFs::new();
+    let fs: Arc<dyn FileSystem> = Arc::new(memory.clone());
+    let acks = Acks::new();
+    {
+        let (log, _) = start(&env, fs.clone(), options()).await;
+        for seq_id in 1..=6 {
+            log.append(edit(&region_name(seq_id as usize % 2), seq_id, b"value", &acks));
+            acks.wait(seq_id as usize).await;
+            if seq_id == 3 {
+                log.roll().await.unwrap();
+            }
+        }
+    }
+    env.clock.sleep(Duration::from_secs(1)).await;
+    let old = logs(&memory, "WALs/s").await;
+    let index = recovery::scan(&*fs, &old).await.unwrap();
+    let new = LogOptions { dir: FilePath::new("WALs/t"), prefix: "t".into(), ..options() };
+    let (log, _) = start(&env, fs, new).await;
+    log.adopt(index.old_logs());
+    assert_eq!(log.log_count(), 3);
+    assert_eq!(log.regions_holding_oldest().len(), 2);
+    log.flushed(&region_name(0), 6);
+    log.flushed(&region_name(1), 3);
+    env.clock.sleep(Duration::from_secs(1)).await;
+    assert_eq!(logs(&memory, "WALs/s").await, old[1..]);
+    log.forget(&region_name(1));
+    env.clock.sleep(Duration::from_secs(1)).await;
+    assert_eq!(memory.stat(&FilePath::new("WALs/s")).await.unwrap(), None, "its last log moved");
+    assert_eq!(names(&memory, "oldWALs").await.len(), 2);
+    assert_eq!(log.log_count(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failed_write_costs_a_file_and_no_edit() {
+    for operation in [Operation::Sync, Operation::Append, Operation::Reserve] {
+        for fault in [Fault::Fail, Fault::FailAfter, Fault::NoSpace, Fault::Tear] {
+            let env = testing::env(5);
+            let memory = MemoryFs::new();
+            let disk = Faulty::new(Arc::new(memory.clone()), Plan::new(env.clock.clone()));
+            let (log, fatal) = start(&env, Arc::new(disk.clone()), options()).await;
+            let acks = Acks::new();
+            log.append(edit(&region_name(1), 1, b"value", &acks));
+            acks.wait(1).await;
+            disk.add(Rule::new(fault).on(operation).times(1));
+            // Larger than what is reserved, so that more is.
+            log.append(edit(&region_name(1), 2, &[2; 100_000], &acks));
+            log.append(edit(&region_name(1), 3, b"value", &acks));
+            acks.wait(3).await;
+            assert_eq!(disk.faults(), 1, "{fault:?} {operation:?}");
+            assert_eq!(acks.committed(), [1, 2, 3]);
+            assert_eq!(fatal.count(), 0);
+            // Without zeros ahead a log goes on: they make it fast, not safe.
+            let harmless = operation == Operation::Reserve && fault == Fault::NoSpace;
+            assert_eq!(log.figures().failures, u64::from(!harmless), "{fault:?} {operation:?}");
+            let paths = logs(&memory, "WALs/s").await;
+            assert_eq!(paths.len(), if harmless { 1 } else { 2 });
+            let index = recovery::scan(&memory, &paths).await.unwrap();
+            assert_eq!(index.region(&region_name(1)).unwrap().highest_seq_id, 3);
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_failures_in_a_row_stop_the_log() {
+    for operation in [Operation::Sync, Operation::Append] {
+        let env = testing::env(6);
+        let memory = MemoryFs::new();
+        let disk = Faulty::new(Arc::new(memory.clone()), Plan::new(env.clock.clone()));
+        let (log, fatal) = start(&env, Arc::new(disk.clone()), options()).await;
+        let acks = Acks::new();
+        log.append(edit(&region_name(1), 1, b"value", &acks));
+        acks.wait(1).await;
+        disk.add(Rule::new(Fault::Fail).on(operation));
+        for seq_id in 2..=4 {
+            log.append(edit(&region_name(1), seq_id, b"value", &acks));
+        }
+        acks.wait(4).await;
+        // A disk that recovers does not bring the log back: what it holds is not known any more.
+        disk.heal();
+        log.append(edit(&region_name(1), 5, b"value", &acks));
+        acks.wait(5).await;
+        assert_eq!(acks.committed(), [1]);
+        assert_eq!(acks.failed(), 4);
+        assert_eq!(fatal.count(), 1);
+        assert_eq!(log.queued_bytes(), 0);
+        assert!(log.roll().await.is_err());
+        log.close().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_full_disk_stops_the_log_and_one_that_is_almost_full_does_not() {
+    let env = testing::env(7);
+    let memory = MemoryFs::new();
+    let disk = Faulty::new(Arc::new(memory.clone()), Plan::new(env.clock.clone()));
+    let (log, fatal) = start(&env, Arc::new(disk.clone()), options()).await;
+    let acks = Acks::new();
+    // Room for the next file's header and a small group, not for this one.
+    disk.set_space(Some(1000));
+    log.append(edit(&region_name(1), 1, &[1; 5000], &acks));
+    acks.wait(1).await;
+    assert_eq!((acks.committed().len(), fatal.count()), (0, 1));
+    let Outcome::Failed(1, text) = &acks.outcomes()[0] else { panic!("{:?}", acks.outcomes()) };
+    assert!(text.contains("no space left"), "{text}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_roll_that_fails_leaves_the_log_in_use() {
+    for operation in [Operation::Create, Operation::SyncDir, Operation::Append, Operation::Sync] {
+        let env = testing::env(8);
+        let memory = MemoryFs::new();
+        let disk = Faulty::new(Arc::new(memory.clone()), Plan::new(env.clock.clone()));
+        let (log, fatal) = start(&env, Arc::new(disk.clone()), options()).await;
+        let acks = Acks::new();
+        log.append(edit(&region_name(1), 1, b"value", &acks));
+        acks.wait(1).await;
+        env.clock.sleep(Duration::from_secs(1)).await;
+        disk.add(Rule::new(Fault::NoSpace).on(operation).times(1));
+        assert!(log.roll().await.is_err(), "{operation:?}");
+        log.append(edit(&region_name(1), 2, b"value", &acks));
+        acks.wait(2).await;
+        assert_eq!(acks.committed(), [1, 2]);
+        assert_eq!(fatal.count(), 0);
+        log.roll().await.unwrap();
+        env.clock.sleep(Duration::from_secs(1)).await;
+        // What was not wholly made is gone.
+        assert_eq!(logs(&memory, "WALs/s").await.len(), 2);
+        let index = recovery::scan(&memory, &logs(&memory, "WALs/s").await).await.unwrap();
+        assert_eq!(index.region(&region_name(1)).unwrap().entries, 2);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_closed_log_refuses() {
+    let env = testing::env(9);
+    let memory = MemoryFs::new();
+    let (log, fatal) = start(&env, Arc::new(memory.clone()), options()).await;
+    let acks = Acks::new();
+    log.append(edit(&region_name(1), 1, b"value", &acks));
+    log.close().await;
+    log.append(edit(&region_name(1), 2, b"value", &acks));
+    acks.wait(2).await;
+    assert_eq!(acks.outcomes(), [Outcome::Committed(1), Outcome::Failed(2, "the log is closed".into())]);
+    assert_eq!(fatal.count(), 0);
+    assert!(log.roll().await.is_err());
+    log.close().await;
+    let path = logs(&memory, "WALs/s").await.remove(0);
+    let (entries, tail) = read_all(&memory, &path).await.unwrap();
+    assert_eq!((entries.len(), tail.ending), (1, Ending::Trailer));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_edit_with_too_large_a_key_fails_alone() {
+    let env = testing::env(10);
+    let memory = MemoryFs::new();
+    let (log, _) = start(&env, Arc::new(memory.clone()), options()).await;
+    let acks = Acks::new();
+    log.append(edit(&region_name(1), 1, b"value", &acks));
+    log.append(Edit { table: vec![b't'; 2 << 20].into(), ..edit(&region_name(1), 2, b"value", &acks) });
+    log.append(edit(&region_name(1), 3, b"value", &acks));
+    acks.wait(3).await;
+    assert_eq!(acks.committed(), [1, 3]);
+    assert_eq!(read_all(&memory, &logs(&memory, "WALs/s").await[0]).await.unwrap().0.len(), 2);
+}

@@ -36,6 +36,10 @@ public final class Main {
     DEFAULT.put("scans", new Scans());
     DEFAULT.put("storage", new Storage());
     DEFAULT.put("async", new Async());
+    FURTHER.put("atomics", new Atomics());
+    FURTHER.put("filters", new Filters());
+    FURTHER.put("changes", new Changes());
+    FURTHER.put("moves", new Moves());
   }
 
   private Main() {

@@ -388,8 +388,8 @@ impl FileWriter for MemoryWriter {
 
     fn append_with_end(&mut self, bytes: Bytes, kept: usize) -> BoxFuture<'_, Result<()>> {
         ready(move || {
-            let reserved = self.reserved_to > self.len + kept as u64;
-            self.write(if reserved { bytes } else { bytes.slice(..kept) }, kept);
+            let marked = self.storage == Storage::Log;
+            self.write(if marked { bytes } else { bytes.slice(..kept) }, kept);
             Ok(())
         })
     }

@@ -272,8 +272,8 @@ mod checks {
         let read = async |len: usize| fs.open(&path("log")).await.unwrap().read_at(0, len).await.unwrap();
         let mut writer = fs.create(&path("log"), Storage::Log).await.unwrap();
         writer.append_with_end(Bytes::from_static(b"one.END"), 4).await.unwrap();
-        assert_eq!(fs.stat(&path("log")).await.unwrap().unwrap().len, 4, "no zeros behind, so no mark");
         writer.reserve(100).await.unwrap();
+        assert_eq!(read(10).await, &b"one.END\0\0\0"[..]);
         writer.append_with_end(Bytes::from_static(b"two.END"), 4).await.unwrap();
         assert_eq!(writer.len(), 8);
         assert_eq!(read(13).await, &b"one.two.END\0\0"[..]);
@@ -293,6 +293,9 @@ mod checks {
     }
 
     pub async fn data_files_reserve_nothing(fs: Fs) {
+        let mut data = fs.create(&path("data"), Storage::Data).await.unwrap();
+        data.append_with_end(Bytes::from_static(b"one.END"), 4).await.unwrap();
+        assert_eq!(fs.stat(&path("data")).await.unwrap().unwrap().len, 4, "nor have they end marks");
         let mut writer = fs.create(&path("f"), Storage::Data).await.unwrap();
         writer.reserve(5000).await.unwrap();
         assert_eq!(fs.stat(&path("f")).await.unwrap().unwrap().len, 0);

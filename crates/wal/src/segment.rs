@@ -40,7 +40,9 @@ impl Segment {
         now: Duration,
     ) -> fs::Result<Segment> {
         let mut writer = fs.create(path, Storage::Log).await?;
-        writer.append(header::encode(salt, previous)).await?;
+        // The end mark from the start on: there is no moment at which zeros stand where HBase looks for an entry.
+        let start = Bytes::from([&header::encode(salt, previous)[..], &END_MARK].concat());
+        writer.append_with_end(start, HEADER_LEN).await?;
         writer.sync(Sync::Disk).await?;
         fs.sync_dir(&path.parent()).await?;
         let durable = writer.len();

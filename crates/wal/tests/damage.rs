@@ -69,9 +69,7 @@ async fn subject(env: &Env, left: Left, reserve_bytes: u64) -> Subject {
     let bytes = memory.contents(&path).unwrap();
     let (entries, tail) = read_all(&memory, &path).await.unwrap();
     assert_eq!(entries.len() as u64, seq_id);
-    // Without reserved zeros there is no place for an end mark, nor for what it states.
-    let marked = left == Left::Closed || (left == Left::Idle && reserve_bytes > 0);
-    let durable = if marked { tail.end } else { entries[0].offset + group_start };
+    let durable = if left != Left::Busy { tail.end } else { entries[0].offset + group_start };
     Subject { bytes, entries, durable, end: tail.end }
 }
 

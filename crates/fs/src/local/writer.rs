@@ -156,8 +156,9 @@ impl FileWriter for LocalWriter {
     }
 
     fn append_with_end(&mut self, bytes: Bytes, kept: usize) -> BoxFuture<'_, Result<()>> {
-        let reserved = self.len_on_disk > self.len + kept as u64;
-        Box::pin(self.append_all(if reserved { bytes } else { bytes.slice(..kept) }, kept))
+        // Also before anything is reserved: once zeros stand behind it, the mark must have been there.
+        let marked = self.storage == Storage::Log;
+        Box::pin(self.append_all(if marked { bytes } else { bytes.slice(..kept) }, kept))
     }
 
     fn sync(&mut self, reach: Sync) -> BoxFuture<'_, Result<()>> {

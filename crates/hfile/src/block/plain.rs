@@ -256,25 +256,36 @@ fn key_at(payload: &[u8], cell_at: u32) -> &[u8] {
     &payload[at + 8..][..be_u32(payload, at) as usize]
 }
 
-/// Finds the parts of the cell at `at` by its lengths.
+/// Finds the parts of the cell at `at` by its lengths. This is the inner loop of every scan: one check for key and value
+/// together, and the short forms of the rest first.
 #[inline]
 fn span_at(cells: &[u8], at: usize, fields: CellFields) -> Parsed<Span> {
-    const CUT: &str = "cell cut";
-    let mut input = Input::starting(cells, at);
-    let (key_len, value_len) = (input.u32(CUT)?, input.u32(CUT)?);
-    let key_at = input.position() as u32;
-    input.take(key_len as usize, "key longer than its block")?;
-    input.take(value_len as usize, "value longer than its block")?;
-    let mut span = Span { key_at, key_len, value_len, ..Span::default() };
+    const CUT: &str = "cell longer than its block";
+    let Some([k0, k1, k2, k3, v0, v1, v2, v3]) = cells.get(at..).and_then(<[u8]>::first_chunk) else {
+        return Err(Fault::Damaged(CUT));
+    };
+    let (key_len, value_len) =
+        (u32::from_be_bytes([*k0, *k1, *k2, *k3]), u32::from_be_bytes([*v0, *v1, *v2, *v3]));
+    let key_at = at + 8;
+    let mut end = key_at + key_len as usize + value_len as usize;
+    if end > cells.len() {
+        return Err(Fault::Damaged(CUT));
+    }
+    let mut span = Span { key_at: key_at as u32, key_len, value_len, ..Span::default() };
     if fields.tags {
-        span.tags_len = u32::from(input.u16(CUT)?);
-        span.tags_at = input.position() as u32;
-        input.take(span.tags_len as usize, "tags longer than their block")?;
+        let len = *cells[end..].first_chunk().ok_or(Fault::Damaged(CUT))?;
+        (span.tags_at, span.tags_len) = (end as u32 + 2, u32::from(u16::from_be_bytes(len)));
+        end += 2 + span.tags_len as usize;
+        if end > cells.len() {
+            return Err(Fault::Damaged(CUT));
+        }
     }
     if fields.mvcc {
+        let mut input = Input::starting(cells, end);
         span.seq_id = input.seq_id()?;
+        end = input.position();
     }
-    span.end = input.position() as u32;
+    span.end = end as u32;
     Ok(span)
 }
 

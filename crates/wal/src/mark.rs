@@ -12,8 +12,9 @@
 //! cut by the end of the file, which is how its logs end when a server dies: `varint(L) 0a varint(L')`, a key of L
 //! bytes whose first field has L' bytes, both beyond the end of any log.
 //!
-//! The **trailer** ends a log that was closed: HBase's `WALTrailer` message (a durability mark in a field that HBase
-//! skips), its length in 4 bytes, `LAWP`.
+//! The **trailer** ends a log that was closed: HBase's `WALTrailer` message, its length in 4 bytes, `LAWP`. The message
+//! has two fields that HBase skips: one whose tag and content are an end mark too, for the moment at which reserved
+//! zeros still stand behind, and a durability mark.
 
 use base::checksum::crc32c;
 use bytes::Bytes;
@@ -106,14 +107,23 @@ pub(crate) fn idle_end_mark(salt: Salt, end: u64) -> Bytes {
 const TRAILER_MAGIC: &[u8; 4] = b"LAWP";
 /// Bytes behind the trailer's message: its length and the magic.
 pub(crate) const TRAILER_TAIL_LEN: usize = size_of::<u32>() + TRAILER_MAGIC.len();
-/// Bytes of a trailer as written here: tag 2, length 1, mark, tail.
-pub(crate) const TRAILER_LEN: usize = 3 + MARK_LEN + TRAILER_TAIL_LEN;
+/// Field of the trailer whose tag is an entry's length beyond any file. Its content goes on as the end mark does.
+const TRAILER_END_FIELD: u32 = (1 << 28) - 1;
+/// What is in that field: one byte, its own length, makes these ten the field 1 of a key that is cut.
+const TRAILER_END: [u8; 10] = [0xf4, 0xff, 0xff, 0xff, 0x07, 0, 0, 0, 0, 0];
+/// Where the durability mark stands in a trailer: behind tag 5, length 1 and content of one field, tag 2 and length 1 of
+/// its own.
+const TRAILER_MARK_AT: usize = 6 + TRAILER_END.len() + 3;
+/// Bytes of a trailer as written here.
+pub(crate) const TRAILER_LEN: usize = TRAILER_MARK_AT + MARK_LEN + TRAILER_TAIL_LEN;
+const _: () = assert!(TRAILER_LEN == 55);
 
 /// The trailer of a log whose content, all of it durable, ends at `end`.
 pub(crate) fn trailer(salt: Salt, end: u64) -> Bytes {
     let mut mark = Vec::with_capacity(MARK_LEN);
-    put_mark(&mut mark, salt, end + 3, end);
+    put_mark(&mut mark, salt, end + TRAILER_MARK_AT as u64, end);
     let mut out = Vec::with_capacity(TRAILER_LEN);
+    field::put_bytes(&mut out, TRAILER_END_FIELD, &TRAILER_END);
     field::put_bytes(&mut out, MARK_FIELD, &mark);
     let message_len = out.len() as u32;
     out.extend_from_slice(&message_len.to_be_bytes());
@@ -197,7 +207,13 @@ mod tests {
     fn trailers_are_recognized() {
         let ours = trailer(SALT, 1000);
         assert!(is_trailer(&ours));
-        assert_eq!(read_mark(&ours[3..], SALT, 1003), Some(1000));
+        assert_eq!(read_mark(&ours[19..], SALT, 1019), Some(1000));
+        // Its front is an end mark: a length, field 1, a length, with nothing left over in the key.
+        let mut input = &ours[..];
+        let key_len = get_varint(&mut input).unwrap();
+        assert_eq!((key_len, input[0]), (i32::MAX as u64 - 5, 10));
+        input = &input[1..];
+        assert_eq!(get_varint(&mut input), Some(key_len - 6));
         assert!(is_trailer(b"\0\0\0\0LAWP"));
         assert!(!is_trailer(b"\0\0\0\0\0LAWP"));
         assert!(!is_trailer(b"LAWP"));

@@ -132,9 +132,12 @@ async fn a_log_is_header_groups_and_trailer() {
         assert_eq!(rest.split_to(edit.cells.len()), edit.cells);
     }
     let end = closed.len() - rest.len();
-    assert_eq!(rest.len(), 39);
-    assert_eq!(rest[..3], [0xc2, 0x3e, 28]);
-    assert_eq!(rest[31..], *b"\0\0\0\x1fLAWP");
+    assert_eq!(rest.len(), 55);
+    let trailer = proto::WalTrailer::decode(&rest[..47]).unwrap();
+    assert_eq!(trailer, proto::WalTrailer::default(), "only fields that HBase skips");
+    assert_eq!(rest[..11], [0xfa, 0xff, 0xff, 0xff, 0x07, 0x0a, 0xf4, 0xff, 0xff, 0xff, 0x07]);
+    assert_eq!(rest[16..19], [0xc2, 0x3e, 28]);
+    assert_eq!(rest[47..], *b"\0\0\0\x2fLAWP");
 
     // While it is open: the same, then the end mark in place of the trailer, then zeros.
     assert_eq!(open[..end], closed[..end]);

@@ -27,6 +27,7 @@ pub fn region_load(region: &Region) -> proto::RegionLoad {
         complete_sequence_id: Some(seq_id_or_none(figures.flushed_seq_id)),
         data_locality: Some(1.0),
         store_complete_sequence_id: store_sequence_ids(&figures),
+        last_major_compaction_ts: Some(oldest_major_ms(&figures)),
         compaction_state: Some(compaction_state(&figures) as i32),
         ..proto::RegionLoad::default()
     }
@@ -36,6 +37,12 @@ pub fn region_load(region: &Region) -> proto::RegionLoad {
 /// ends with the call; so a running one shows as minor unless every file takes part in it, as here it does.
 pub fn compaction_state(figures: &RegionFigures) -> CompactionState {
     if figures.compacting_stores > 0 { CompactionState::Minor } else { CompactionState::None }
+}
+
+/// The oldest major compaction whose file is still there, over all stores; 0 if there is none.
+fn oldest_major_ms(figures: &RegionFigures) -> u64 {
+    let of_stores = figures.stores.iter().map(|store| store.oldest_major_ms);
+    of_stores.filter(|written_ms| *written_ms > 0).min().unwrap_or(0)
 }
 
 fn store_sequence_ids(figures: &RegionFigures) -> Vec<proto::StoreSequenceId> {

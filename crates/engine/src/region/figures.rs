@@ -78,6 +78,9 @@ pub struct StoreFigures {
     pub file_seq_id: u64,
     /// Whether all is in one file made by a major compaction.
     pub is_major_compacted: bool,
+    /// When the oldest of its files that major compactions made was written, milliseconds since the epoch; 0 if there
+    /// is none.
+    pub oldest_major_ms: u64,
     /// Bytes of its memstores.
     pub memstore_bytes: u64,
 }
@@ -93,6 +96,7 @@ impl Region {
             file_cells: store.files.iter().map(|file| file.reader().info().entry_count).sum(),
             file_seq_id: store.max_file_seq_id(),
             is_major_compacted: matches!(&store.files[..], [only] if only.reader().info().is_major),
+            oldest_major_ms: oldest_major_ms(&store.files),
             memstore_bytes: store.memstore_bytes(),
         });
         let counters = &self.counters;
@@ -139,4 +143,11 @@ impl Region {
         let limit = self.options().blocking_files;
         self.view.load().stores.iter().any(|store| store.files.len() >= limit)
     }
+}
+
+/// When the oldest file that a major compaction made was written; 0 if there is none.
+fn oldest_major_ms(files: &[std::sync::Arc<crate::store::StoreFile>]) -> u64 {
+    let infos = files.iter().map(|file| file.reader().info());
+    let made = infos.filter(|info| info.is_major).filter_map(|info| u64::try_from(info.create_time_ms?).ok());
+    made.min().unwrap_or(0)
 }

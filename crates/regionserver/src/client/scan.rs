@@ -124,6 +124,7 @@ async fn fetch(
         let mut results = Results::new(context.form, &mut cells);
         match engine::scanner::drive(&mut open.scanner, &mut limits, &mut results).await {
             Ok(progress) => {
+                open.region.count_reads(results.len() as u64);
                 if request.track_scan_metrics() {
                     response.scan_metrics = Some(metrics(results.len()));
                 }

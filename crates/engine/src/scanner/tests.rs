@@ -7,6 +7,7 @@
 //! delete-family r/f@5  delete-family-version r/f@5      flush (what is in memory goes to a file as it is)
 //! ```
 
+mod costs;
 mod limits;
 mod model;
 mod retention;

@@ -399,11 +399,11 @@ proptest! {
                     results: 1 + dice() % 4,
                     rows: 1 + dice() % 4,
                     bytes: 1 + dice() % 200,
-                    partials: dice() % 2 == 0,
+                    partials: dice().is_multiple_of(2),
                     deadline: None,
                 };
                 let (results, mut left) = (list.results.len(), limits.clone());
-                let progress = call(&mut scanner, &mut left, &mut list, |offset| (offset ^ dice()) % 2 == 0);
+                let progress = call(&mut scanner, &mut left, &mut list, |offset| (offset ^ dice()).is_multiple_of(2));
                 prop_assert!((list.results.len() - results) as u64 <= limits.results);
                 let last_partial = list.results.last().is_some_and(|(_, partial)| *partial);
                 prop_assert!(!progress.mid_row || last_partial);

@@ -63,7 +63,7 @@ fn family_markers_hide_all_columns_also_behind_puts_at_the_empty_qualifier() {
 #[test]
 fn markers_of_one_row_or_family_do_not_hide_others() {
     check("delete-family r/f@9  put s/f:q@1=a", "s/f:q@1=a");
-    let families = ["f", "g"].map(|name| FamilyDescriptor::new(name)).to_vec();
+    let families = ["f", "g"].map(FamilyDescriptor::new).to_vec();
     let mut region = TestRegion::new(families);
     region.run("put r/f:q@1=a  put r/g:q@1=b  delete-family r/f@9  flush");
     assert_eq!(shown_all(&region.scan(&Scan::default()).cells), "r/g:q@1=b");

@@ -168,6 +168,14 @@ def _answers(port):
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
+def free_offset(first):
+    """The first port offset, of `first` and those 100 apart after it, whose ports all are free."""
+    for offset in range(first, first + 2000, 100):
+        if not any(_answers(port) for port in Endpoint(port_offset=offset).ports()):
+            return offset
+    return die(f"no free ports at offsets {first} to {first + 2000}")
+
+
 def _refuse_taken(ports):
     taken = [port for port in ports if _answers(port)]
     if taken:

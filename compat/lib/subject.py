@@ -7,9 +7,10 @@ import tempfile
 import servers
 from javatools import COMPAT, TARGET, Endpoint, die
 
-# Port offsets of servers started here: apart from each other, from a user's own, and from ephemeral ports.
-HBASE_OFFSET = 10000
-GRAMPUS_OFFSET = 11000
+# First port offsets tried for servers started here: apart from each other, from a user's own, and, as far
+# as they may be moved up when taken, from ephemeral ports.
+HBASE_OFFSET = 9000
+GRAMPUS_OFFSET = 12000
 
 
 def add_options(parser):
@@ -28,18 +29,20 @@ def chosen(arguments):
         return Running(Endpoint.of(arguments))
     if arguments.hbase:
         return hbase()
-    return grampus(arguments.grampus, arguments.port_offset or GRAMPUS_OFFSET)
+    return grampus(arguments.grampus, arguments.port_offset)
 
 
 def hbase(heap="1g", settings=None):
     """A fresh HBase."""
-    return Started("hbase", lambda directory: servers.hbase(directory, HBASE_OFFSET, heap, settings=settings))
+    return Started("hbase", lambda directory: servers.hbase(
+        directory, servers.free_offset(HBASE_OFFSET), heap, settings=settings))
 
 
-def grampus(binary=None, port_offset=GRAMPUS_OFFSET, settings=None):
-    """A fresh Grampus, by default the binary built last."""
+def grampus(binary=None, port_offset=0, settings=None):
+    """A fresh Grampus, by default the binary built last, at ports that are free."""
     binary = binary or newest_grampus()
-    return Started("grampus", lambda directory: servers.grampus(binary, directory, port_offset, settings=settings))
+    return Started("grampus", lambda directory: servers.grampus(
+        binary, directory, port_offset or servers.free_offset(GRAMPUS_OFFSET), settings=settings))
 
 
 def newest_grampus():

@@ -9,13 +9,13 @@ use cell::region::{RegionInfo, ServerName};
 use cell::schema::{TableDescriptor, TableName};
 use prost::Message;
 use proto::get_procedure_result_response::State;
+use wire::convert;
 use wire::exception::JavaException;
 use wire::meta::TableState;
 
 use crate::Client;
 use crate::connections::{HIGH_PRIORITY, Outgoing};
 use crate::error::{Error, Reaction, Result};
-use crate::message;
 use crate::retry::{Retry, backoff};
 
 /// The longest pause between two questions for a procedure.
@@ -215,7 +215,7 @@ impl Admin {
     /// [`Error`].
     pub async fn flush(&self, table: &TableName) -> Result<()> {
         self.at_regions(table, "FlushRegion", |region| proto::FlushRegionRequest {
-            region: message::region_specifier(region),
+            region: convert::region_specifier(region),
             ..Default::default()
         })
         .await
@@ -227,7 +227,7 @@ impl Admin {
     /// [`Error`].
     pub async fn compact(&self, table: &TableName, major: bool) -> Result<()> {
         self.at_regions(table, "CompactRegion", |region| proto::CompactRegionRequest {
-            region: message::region_specifier(region),
+            region: convert::region_specifier(region),
             major: Some(major),
             ..Default::default()
         })

@@ -13,13 +13,14 @@ use proto::{
     MultiRequest, MultiResponse, NameBytesPair, RegionAction, RegionActionResult, ResultOrException,
 };
 use rpc::CellBlock;
+use wire::convert;
 use wire::exception::JavaException;
 
 use crate::Client;
 use crate::connections::Outgoing;
 use crate::error::{Error, Reaction, Result};
 use crate::locations::{Location, Position};
-use crate::message::{self, Cells, Row};
+use crate::message::{Cells, Row};
 use crate::retry::Retry;
 
 /// One of many actions.
@@ -163,17 +164,17 @@ fn region_action(
         let place = Some(place as u32);
         match &actions[*index] {
             Action::Get(get) => {
-                proto::Action { index: place, get: Some(message::get(get)), ..Default::default() }
+                proto::Action { index: place, get: Some(convert::to_proto::get(get)), ..Default::default() }
             }
             Action::Mutate(mutation) => proto::Action {
                 index: place,
-                mutation: Some(message::mutation(mutation, cells)),
+                mutation: Some(convert::to_proto::mutation_in_block(mutation, cells.tail())),
                 ..Default::default()
             },
         }
     };
     let action = indexes.iter().enumerate().map(action).collect();
-    RegionAction { region: message::region_specifier(&location.region), action, ..RegionAction::default() }
+    RegionAction { region: convert::region_specifier(&location.region), action, ..RegionAction::default() }
 }
 
 /// Takes the answer to a Multi apart, region by region. Cells lie in the block in the order of the entries.

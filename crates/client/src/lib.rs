@@ -13,7 +13,7 @@
 //! * [`locations`]: which server has which region, remembered until it proves wrong;
 //! * [`connections`]: connections to servers, shared, made anew when lost; also for calls from server to server;
 //! * [`retry`]: what is tried again, how often and after which pause;
-//! * [`message`]: requests as protobuf, rows out of answers.
+//! * [`message`]: rows, out of answers.
 //!
 //! Knows nothing about: files, how a server does what it is asked.
 

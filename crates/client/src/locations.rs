@@ -8,12 +8,13 @@ use cell::query::{CellSelection, FamilyColumns, Get, Scan};
 use cell::region::{RegionInfo, ServerName};
 use cell::schema::TableName;
 use proto::{GetRequest, GetResponse, ScanRequest, ScanResponse};
+use wire::convert;
 use wire::meta::{self, MetaRow, TableState};
 
 use crate::Client;
 use crate::connections::{HIGH_PRIORITY, Outgoing};
 use crate::error::{Error, Reaction, Result};
-use crate::message::{self, Cells, Row};
+use crate::message::{Cells, Row};
 
 /// Rows of `hbase:meta` asked for at a time when one region is looked for: the one, and a few that are passed over.
 const LOOKUP_ROWS: u32 = 5;
@@ -186,8 +187,8 @@ impl Client {
     async fn scan_meta_once(&self, scan: &Scan, rows: u32) -> Result<Vec<Row>> {
         let location = self.locate_meta().await?;
         let request = ScanRequest {
-            region: Some(message::region_specifier(&location.region)),
-            scan: Some(message::scan(scan, self.options().scan_bytes_max, rows)),
+            region: Some(convert::region_specifier(&location.region)),
+            scan: Some(convert::to_proto::scan(scan)),
             number_of_rows: Some(rows),
             close_scanner: Some(true),
             client_handles_partials: Some(false),
@@ -223,8 +224,10 @@ impl Client {
     pub(crate) async fn table_state(&self, table: &TableName) -> Result<Option<TableState>> {
         let location = self.locate_meta().await?;
         let get = Get { row: meta::table_row(table), selection: family(meta::TABLE), existence_only: false };
-        let request =
-            GetRequest { region: message::region_specifier(&location.region), get: message::get(&get) };
+        let request = GetRequest {
+            region: convert::region_specifier(&location.region),
+            get: convert::to_proto::get(&get),
+        };
         let call = Outgoing { priority: HIGH_PRIORITY, ..Outgoing::new("ClientService", "Get", &request) };
         let (response, cells): (GetResponse, Bytes) = self.call_region(&location, call).await?;
         let row = Cells::of(cells).row(&response.result.unwrap_or_default())?;

@@ -13,12 +13,13 @@ use cell::query::Scan;
 use cell::schema::TableName;
 use cell::{CellOrder, KeyValue};
 use proto::{ScanRequest, ScanResponse};
+use wire::convert;
 
 use crate::Client;
 use crate::connections::{HIGH_PRIORITY, Outgoing};
 use crate::error::{Error, Result};
 use crate::locations::{Location, Position};
-use crate::message::{self, Cells, Row};
+use crate::message::{Cells, Row};
 use crate::retry::Retry;
 
 /// How rows are asked for.
@@ -168,10 +169,13 @@ impl Scanner {
             include_start_row: next.include_start_row,
             ..self.scan.clone()
         };
-        let bytes_max = self.client.options().scan_bytes_max;
         ScanRequest {
-            region: Some(message::region_specifier(&location.region)),
-            scan: Some(message::scan(&scan, bytes_max, self.options.caching)),
+            region: Some(convert::region_specifier(&location.region)),
+            scan: Some(proto::Scan {
+                max_result_size: Some(self.client.options().scan_bytes_max),
+                caching: Some(self.options.caching),
+                ..convert::to_proto::scan(&scan)
+            }),
             close_scanner: Some(false),
             ..self.request()
         }

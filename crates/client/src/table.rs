@@ -8,11 +8,12 @@ use cell::query::{Get, Scan};
 use cell::schema::TableName;
 use proto::{GetRequest, GetResponse, MutateRequest, MutateResponse};
 use rpc::CellBlock;
+use wire::convert;
 
 use crate::connections::{HIGH_PRIORITY, Outgoing};
 use crate::error::{Error, Result};
 use crate::locations::{Location, Position};
-use crate::message::{self, Cells, Row};
+use crate::message::{Cells, Row};
 use crate::retry::Retry;
 use crate::scanner::{ScanOptions, Scanner};
 use crate::{Action, Client, batch};
@@ -54,9 +55,9 @@ impl Table {
     }
 
     async fn get_response(&self, get: &Get) -> Result<(GetResponse, Bytes)> {
-        let message = message::get(get);
+        let message = convert::to_proto::get(get);
         self.at_row(&get.row, "Get", CellBlock::new(), |location| GetRequest {
-            region: message::region_specifier(&location.region),
+            region: convert::region_specifier(&location.region),
             get: message.clone(),
         })
         .await
@@ -68,10 +69,10 @@ impl Table {
     /// [`Error`]. After [`Error::Connection`] or [`Error::Exhausted`] it may have been done or not.
     pub async fn mutate(&self, mutation: &Mutation) -> Result<()> {
         let mut cells = CellBlock::new();
-        let message = message::mutation(mutation, &mut cells);
+        let message = convert::to_proto::mutation_in_block(mutation, cells.tail());
         let nonce_group = (mutation.nonce.0 != 0).then_some(mutation.nonce.0);
         let request = |location: &Location| MutateRequest {
-            region: message::region_specifier(&location.region),
+            region: convert::region_specifier(&location.region),
             mutation: message.clone(),
             nonce_group,
             ..MutateRequest::default()

@@ -1,0 +1,274 @@
+//! The client against a cluster that fails on order: what is tried again, where, how often, and what comes out.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod support;
+
+use bytes::Bytes;
+use cell::mutation::Mutation;
+use cell::query::Scan;
+use cell::schema::TableName;
+use cell::{CellType, KeyValue};
+use client::{Action, ClientOptions, Error, ScanOptions};
+use support::fake::Fake;
+use support::{FAMILY, get, keys, put};
+use wire::exception::{JavaException, class};
+use wire::meta::TableState;
+
+#[tokio::test(start_paused = true)]
+async fn a_region_is_looked_up_once() {
+    let fake = Fake::new(2, &["g", "p"]).await;
+    let table = fake.client().table(fake.table.clone());
+    for n in 0..30 {
+        table.mutate(&put(&format!("{}{n}", ["a", "h", "z"][n % 3]), "q", "v")).await.unwrap();
+    }
+    assert_eq!(fake.calls(&["Mutate", "Meta"]), [30, 3]);
+    assert_eq!(fake.state().rows.len(), 30);
+    assert_eq!(table.get(&get("h1")).await.unwrap().value(FAMILY, b"q"), Some(&b"v"[..]));
+    assert!(table.exists(&get("h1")).await.unwrap() && !table.exists(&get("h2")).await.unwrap());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_region_that_is_elsewhere_is_looked_up_again() {
+    let fake = Fake::new(2, &["g"]).await;
+    let table = fake.client().table(fake.table.clone());
+    table.mutate(&put("a", "q", "1")).await.unwrap();
+    fake.state().regions[0].1 = 1;
+    table.mutate(&put("a", "q", "2")).await.unwrap();
+    // A lookup before, one look at the table's state, a lookup behind.
+    assert_eq!(fake.calls(&["Mutate", "Meta"]), [3, 3]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_region_that_says_where_it_moved_is_found_there() {
+    let fake = Fake::new(2, &["g"]).await;
+    let table = fake.client().table(fake.table.clone());
+    table.mutate(&put("a", "q", "1")).await.unwrap();
+    let moved = JavaException::region_moved(&fake.server_name(1), 7);
+    fake.state().faults.push_back(("Mutate", moved));
+    table.mutate(&put("a", "q", "2")).await.unwrap();
+    // The region is not there at all: the client has believed the words, was refused, and then asked hbase:meta.
+    assert_eq!(fake.calls(&["Mutate", "Meta"]), [4, 3]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_busy_region_is_asked_again_after_hbases_pauses() {
+    let fake = Fake::new(1, &[]).await;
+    let options = ClientOptions { retries_max: 6, ..ClientOptions::default() };
+    let table = fake.client_with(options).table(fake.table.clone());
+    let busy = || ("Mutate", JavaException::new(class::REGION_TOO_BUSY, "memstore"));
+    fake.state().faults.extend((0..6).map(|_| busy()));
+    let started = fake.env.clock.monotonic();
+    table.mutate(&put("a", "q", "1")).await.unwrap();
+    let took = fake.env.clock.monotonic() - started;
+    // 1 + 2 + 3 + 5 + 10 + 20 times 100 ms, up to a hundredth more.
+    assert!((4100..4200).contains(&took.as_millis()), "{took:?}");
+    assert_eq!(fake.state().called("Meta"), 1, "the location was kept");
+
+    fake.state().faults.extend((0..7).map(|_| busy()));
+    let error = table.mutate(&put("a", "q", "2")).await.unwrap_err();
+    assert!(matches!(&error, Error::Exhausted { attempts: 7, .. }), "{error}");
+    assert!(error.is_class(class::REGION_TOO_BUSY));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_final_is_not_tried_again() {
+    let fake = Fake::new(1, &[]).await;
+    let table = fake.client().table(fake.table.clone());
+    let wrong = KeyValue::new(b"a", b"other", b"q", 1, CellType::Put, b"");
+    let error = table.mutate(&Mutation::put("a", vec![wrong])).await.unwrap_err();
+    assert!(error.is_class(class::NO_SUCH_COLUMN_FAMILY) && !error.is_passing());
+    assert_eq!(fake.state().called("Mutate"), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn tables_that_are_disabled_or_not_there_say_so() {
+    let fake = Fake::new(1, &[]).await;
+    let client = fake.client();
+    let table = client.table(fake.table.clone());
+    table.mutate(&put("a", "q", "1")).await.unwrap();
+    fake.state().table_state = Some(TableState::Disabled);
+    let error = table.get(&get("a")).await.unwrap_err();
+    assert!(matches!(error, Error::TableNotEnabled(_)), "{error}");
+    let mut scanner = table.scan(Scan::default());
+    assert!(matches!(scanner.next().await, Err(Error::TableNotEnabled(_))));
+    let outcomes = table.batch(vec![Action::Get(get("a"))]).await;
+    assert!(matches!(outcomes[0], Err(Error::TableNotEnabled(_))));
+
+    let missing = client.table(TableName::parse("missing").unwrap());
+    let started = fake.env.clock.monotonic();
+    assert!(matches!(missing.get(&get("a")).await, Err(Error::TableNotFound(_))));
+    assert!(matches!(missing.regions().await, Err(Error::TableNotFound(_))));
+    assert_eq!(fake.env.clock.monotonic(), started, "there is nothing to wait for");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_is_gone_is_left_for_the_next() {
+    let fake = Fake::new(2, &["g"]).await;
+    let table = fake.client().table(fake.table.clone());
+    table.mutate(&put("z", "q", "1")).await.unwrap();
+    fake.stop(1).await;
+    fake.state().regions[1].1 = 0;
+    table.mutate(&put("z", "q", "2")).await.unwrap();
+    assert_eq!(table.get(&get("z")).await.unwrap().value(FAMILY, b"q"), Some(&b"2"[..]));
+
+    fake.state().regions[1].1 = 1;
+    let options = ClientOptions { retries_max: 3, ..ClientOptions::default() };
+    let table = fake.client_with(options).table(fake.table.clone());
+    let error = table.get(&get("z")).await.unwrap_err();
+    let Error::Exhausted { last, .. } = &error else { panic!("{error}") };
+    assert!(matches!(**last, Error::Connection { .. }), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_batch_tries_again_only_what_failed() {
+    let fake = Fake::new(3, &["g", "p"]).await;
+    let table = fake.client().table(fake.table.clone());
+    table.mutate_all(vec![put("a", "q", "1"), put("h", "q", "2")]).await.unwrap();
+    let busy = JavaException::new(class::REGION_TOO_BUSY, "memstore");
+    fake.state().faults.push_back(("Action", busy));
+    fake.state().regions[1].1 = 0;
+    let before = fake.state().called("Multi");
+    let wrong = KeyValue::new(b"z", b"other", b"q", 1, CellType::Put, b"");
+    let outcomes = table
+        .batch(vec![
+            Action::Get(get("a")),
+            Action::Mutate(put("b", "q", "3")),
+            Action::Get(get("h")),
+            Action::Mutate(Mutation::put("z", vec![wrong])),
+            Action::Get(get("none")),
+        ])
+        .await;
+    assert_eq!(outcomes[0].as_ref().unwrap().value(FAMILY, b"q"), Some(&b"1"[..]));
+    assert!(outcomes[1].as_ref().unwrap().is_empty());
+    assert_eq!(outcomes[2].as_ref().unwrap().value(FAMILY, b"q"), Some(&b"2"[..]));
+    assert!(outcomes[3].as_ref().unwrap_err().is_class(class::NO_SUCH_COLUMN_FAMILY));
+    assert!(outcomes[4].as_ref().unwrap().is_empty());
+    assert_eq!(fake.state().rows.len(), 3);
+    // Three servers, then the busy action and the moved region, both on the first one by now.
+    assert_eq!(fake.state().called("Multi") - before, 4);
+}
+
+#[tokio::test(start_paused = true)]
+async fn batches_come_through_whatever_fails() {
+    for seed in 1..20 {
+        let fake = Fake::new(3, &["c", "g", "p"]).await;
+        let patient = ClientOptions { retries_max: 1000, ..ClientOptions::default() };
+        let table = fake.client_with(patient).table(fake.table.clone());
+        fake.state().fault_every = 2 + seed % 5;
+        let rows: Vec<String> = (0..100).map(|n| format!("{}{n}", (b'a' + (n % 26) as u8) as char)).collect();
+        let puts = rows.iter().map(|row| put(row, "q", row));
+        table.mutate_all(puts.collect()).await.unwrap();
+        let found = table.batch(rows.iter().map(|row| Action::Get(get(row))).collect()).await;
+        for (row, found) in rows.iter().zip(found) {
+            assert_eq!(found.unwrap().value(FAMILY, b"q"), Some(row.as_bytes()));
+        }
+    }
+}
+
+/// Any cuts, any failures, regions that move under the scan: every row once, whole, in order.
+#[tokio::test(start_paused = true)]
+async fn scans_come_through_whatever_fails() {
+    let fake = Fake::new(3, &["c", "g", "p"]).await;
+    let client = fake.client_with(ClientOptions { retries_max: 1000, ..ClientOptions::default() });
+    let table = client.table(fake.table.clone());
+    let mut expected = Vec::new();
+    for n in 0..60usize {
+        let row = format!("{}{n:02}", (b'a' + (n % 26) as u8) as char);
+        let cells: Vec<_> = (0..1 + n % 7)
+            .map(|at| {
+                KeyValue::new(row.as_bytes(), FAMILY, format!("{at}").as_bytes(), 1, CellType::Put, b"v")
+            })
+            .collect();
+        table.mutate(&Mutation::put(row.clone(), cells)).await.unwrap();
+        expected.push((row, 1 + n % 7));
+    }
+    expected.sort();
+    for round in 0..120usize {
+        {
+            let mut state = fake.state();
+            state.fault_every = [0, 4, 6, 9][round % 4];
+            state.cells_max = [usize::MAX, 1, 3, 10][round / 4 % 4];
+            let moved = round % state.regions.len();
+            state.regions[moved].1 = round % 3;
+        }
+        let reversed = round % 2 == 1;
+        let batch = [0, 0, 2, 5][round / 2 % 4];
+        let caching = [1, 2, 100][round % 3];
+        let limit = [0, 0, 25][round / 3 % 3];
+        let bounds = [("", ""), ("b", "q"), ("g", "p"), ("c", "")][round / 5 % 4];
+        let (start, stop) = if reversed { (bounds.1, bounds.0) } else { bounds };
+        let scan =
+            Scan { start_row: start.into(), stop_row: stop.into(), reversed, batch, ..Scan::default() };
+        let mut wanted: Vec<_> = expected
+            .iter()
+            .filter(|(row, _)| match reversed {
+                false => row.as_str() >= bounds.0 && (bounds.1.is_empty() || row.as_str() < bounds.1),
+                true => row.as_str() > bounds.0 && (bounds.1.is_empty() || row.as_str() <= bounds.1),
+            })
+            .collect();
+        if reversed {
+            wanted.reverse();
+        }
+        wanted.truncate(if limit > 0 { limit as usize } else { usize::MAX });
+        let rows = table.scan_with(scan, ScanOptions { caching, limit }).collect().await.unwrap();
+        let mut got: Vec<(String, usize)> = Vec::new();
+        for row in &rows {
+            assert!(batch == 0 || row.cells.len() <= batch as usize);
+            let key = String::from_utf8(row.key().to_vec()).unwrap();
+            assert!(row.cells.iter().all(|cell| cell.view(0).row() == key.as_bytes()));
+            match got.last_mut() {
+                Some((last, cells)) if *last == key && batch > 0 => {
+                    assert_eq!(*cells % batch as usize, 0, "only the last piece of a row is short");
+                    *cells += row.cells.len();
+                }
+                _ => got.push((key, row.cells.len())),
+            }
+        }
+        assert_eq!(got.iter().collect::<Vec<_>>(), wanted, "round {round}");
+    }
+    assert!(fake.state().called("ScanNext") > 500);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_scan_whose_server_never_recovers_ends() {
+    let fake = Fake::new(1, &[]).await;
+    let options = ClientOptions { retries_max: 4, ..ClientOptions::default() };
+    let table = fake.client_with(options).table(fake.table.clone());
+    table.mutate(&put("a", "q", "1")).await.unwrap();
+    fake.state().fault_every = 1;
+    let mut scanner = table.scan(Scan::default());
+    assert!(matches!(scanner.next().await, Err(Error::Exhausted { attempts: 5, .. })));
+    assert!(scanner.next().await.unwrap().is_none(), "it is over");
+}
+
+#[tokio::test(start_paused = true)]
+async fn scans_of_meta_and_regions_by_it() {
+    let fake = Fake::new(2, &["g", "p"]).await;
+    let client = fake.client();
+    let rows = client.table(TableName::meta()).scan(Scan::default()).collect().await.unwrap();
+    assert_eq!(keys(&rows)[0], "t");
+    assert_eq!(rows.len(), 4);
+    let regions = client.table(fake.table.clone()).regions().await.unwrap();
+    let starts: Vec<Bytes> = regions.iter().map(|location| location.region.start_key.clone()).collect();
+    assert_eq!(starts, ["", "g", "p"]);
+    assert_eq!(regions[1].server, fake.server_name(1));
+}
+
+/// One task a call, many at once: all share one connection and one lookup.
+#[tokio::test(start_paused = true)]
+async fn clients_may_be_used_from_many_tasks() {
+    let fake = Fake::new(1, &[]).await;
+    let client = fake.client();
+    let tasks: Vec<_> = (0..50)
+        .map(|n| {
+            let table = client.table(fake.table.clone());
+            let task = async move { table.mutate(&put(&format!("r{n}"), "q", "v")).await.unwrap() };
+            fake.env.spawn(base::env::TaskClass::Service, task)
+        })
+        .collect();
+    for task in tasks {
+        task.await.unwrap();
+    }
+    assert_eq!(fake.calls(&["Mutate", "Meta"]), [50, 1]);
+    assert_eq!(fake.state().rows.len(), 50);
+}

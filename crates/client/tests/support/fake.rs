@@ -1,0 +1,507 @@
+//! A cluster that does as it is told: one table, its regions on any of several servers, answers cut as small as
+//! wanted, failures on order.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use base::BoxFuture;
+use base::env::Env;
+use bytes::{Bytes, BytesMut};
+use cell::codec::{CellBlockReader, Codec};
+use cell::mutation::MutationKind;
+use cell::query::Scan;
+use cell::region::{RegionInfo, ServerName};
+use cell::schema::TableName;
+use cell::{CellOrder, KeyValue};
+use client::{Client, ClientOptions, Registry};
+use prost::Message;
+use proto::{
+    GetMetaRegionLocationsResponse, GetRequest, GetResponse, MultiRequest, MultiResponse, MutateRequest,
+    MutateResponse, RegionActionResult, RegionLocation, ResultOrException, ScanRequest, ScanResponse,
+};
+use rpc::{Call, Failure, Reply, Server, ServerOptions, Service};
+use wire::convert::{from_proto, specified_region};
+use wire::exception::{Answer, JavaException, class};
+use wire::meta::{self, TableState};
+
+/// Rows by key, each with its cells.
+type Rows = BTreeMap<Bytes, Vec<KeyValue>>;
+
+pub struct Fake {
+    pub env: Env,
+    pub table: TableName,
+    state: Arc<Mutex<State>>,
+    ports: Vec<u16>,
+    servers: Vec<Arc<Server>>,
+}
+
+pub struct State {
+    /// The table's rows.
+    pub rows: Rows,
+    /// The table's regions and which server each is on.
+    pub regions: Vec<(RegionInfo, usize)>,
+    /// What `table:state` says; `None` for no such table.
+    pub table_state: Option<TableState>,
+    /// Failures of coming calls of a method for regions other than that of `hbase:meta`.
+    pub faults: VecDeque<(&'static str, JavaException)>,
+    /// One call in so many fails by itself, 0 for none.
+    pub fault_every: u64,
+    /// Cells in one answer to a scan.
+    pub cells_max: usize,
+    /// Calls by method; `Meta` counts those for `hbase:meta`.
+    pub calls: HashMap<String, usize>,
+    scanners: HashMap<u64, Cursor>,
+    random: u64,
+}
+
+/// A scanner: the cells that are left, row by row.
+struct Cursor {
+    region: String,
+    rest: VecDeque<Vec<KeyValue>>,
+    batch: usize,
+    next_call_seq: u64,
+}
+
+impl Fake {
+    /// `servers` servers, the table's regions between `splits` dealt out to them.
+    pub async fn new(servers: usize, splits: &[&'static str]) -> Fake {
+        let env = base::testing::env(11);
+        let table = TableName::parse("t").unwrap();
+        let bounds: Vec<Bytes> =
+            [""].iter().chain(splits).chain(&[""]).map(|key| Bytes::from(*key)).collect();
+        let region = |(at, keys): (usize, &[Bytes])| {
+            (RegionInfo::new(table.clone(), keys[0].clone(), keys[1].clone(), 1 + at as u64), at % servers)
+        };
+        let state = State {
+            rows: Rows::new(),
+            regions: bounds.windows(2).enumerate().map(region).collect(),
+            table_state: Some(TableState::Enabled),
+            faults: VecDeque::new(),
+            fault_every: 0,
+            cells_max: usize::MAX,
+            calls: HashMap::new(),
+            scanners: HashMap::new(),
+            random: 1,
+        };
+        let mut fake =
+            Fake { env, table, state: Arc::new(Mutex::new(state)), ports: Vec::new(), servers: Vec::new() };
+        let mut listeners = Vec::new();
+        for _ in 0..servers {
+            let listener = fake.env.net.listen("127.0.0.1:0".parse().unwrap()).await.unwrap();
+            fake.ports.push(listener.local_addr().port());
+            listeners.push(listener);
+        }
+        for (at, listener) in listeners.into_iter().enumerate() {
+            let node = || Node { at, ports: fake.ports.clone(), state: Arc::clone(&fake.state) };
+            let services: Vec<Arc<dyn Service>> =
+                vec![Arc::new(RowService(node())), Arc::new(Bootstrap(node()))];
+            let server = Server::new(fake.env.clone(), services, ServerOptions::default(), None);
+            server.serve(listener);
+            fake.servers.push(server);
+        }
+        fake
+    }
+
+    pub fn client(&self) -> Client {
+        self.client_with(ClientOptions::default())
+    }
+
+    pub fn client_with(&self, options: ClientOptions) -> Client {
+        let registry = Registry::rpc(&format!("localhost:{}", self.ports[0]));
+        Client::new(self.env.clone(), registry, options)
+    }
+
+    pub fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap()
+    }
+
+    /// How often each of these was called.
+    pub fn calls(&self, what: &[&str]) -> Vec<usize> {
+        let state = self.state();
+        what.iter().map(|what| state.called(what)).collect()
+    }
+
+    /// The name of one of the servers.
+    pub fn server_name(&self, at: usize) -> ServerName {
+        server_name(&self.ports, at)
+    }
+
+    /// Ends a server with its connections.
+    pub async fn stop(&self, at: usize) {
+        self.servers[at].stop().await;
+    }
+}
+
+fn server_name(ports: &[u16], at: usize) -> ServerName {
+    ServerName { host: "localhost".into(), port: ports[at], start_code: 1 }
+}
+
+impl State {
+    fn count(&mut self, what: &str) {
+        *self.calls.entry(what.to_string()).or_default() += 1;
+    }
+
+    /// Calls of a method so far.
+    pub fn called(&self, what: &str) -> usize {
+        self.calls.get(what).copied().unwrap_or(0)
+    }
+
+    /// The failure that is due, if one is.
+    fn fault(&mut self, method: &str) -> Answer<()> {
+        if let Some(at) = self.faults.iter().position(|(of, _)| *of == method) {
+            return Err(self.faults.remove(at).unwrap().1);
+        }
+        if self.fault_every == 0 || !self.roll().is_multiple_of(self.fault_every) {
+            return Ok(());
+        }
+        let classes = match method {
+            "Scan" => &[
+                class::UNKNOWN_SCANNER,
+                class::SCANNER_RESET,
+                class::NOT_SERVING_REGION,
+                class::IO_EXCEPTION,
+            ][..],
+            _ => &[class::REGION_TOO_BUSY, class::NOT_SERVING_REGION, class::IO_EXCEPTION][..],
+        };
+        let class = classes[(self.roll() % classes.len() as u64) as usize];
+        Err(JavaException::new(class, "by order"))
+    }
+
+    fn roll(&mut self) -> u64 {
+        self.random =
+            self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.random >> 33
+    }
+
+    /// The rows of `hbase:meta`.
+    fn meta_rows(&self, ports: &[u16]) -> Rows {
+        let mut rows = Rows::new();
+        let table = self.regions.first().map(|(region, _)| region.table.clone());
+        for (region, at) in &self.regions {
+            let open = meta::row::put_open(region, &server_name(ports, *at), 2);
+            let name = meta::row::put_region(region, meta::RegionStateText::Open);
+            let mut cells: Vec<KeyValue> = open.cells.into_iter().chain(name.cells).collect();
+            sort(&mut cells);
+            rows.insert(meta::region_row(region), cells);
+        }
+        if let (Some(table), Some(state)) = (table, self.table_state) {
+            rows.insert(meta::table_row(&table), meta::row::put_table_state(&table, state).cells);
+        }
+        rows
+    }
+
+    fn region(&self, specifier: &proto::RegionSpecifier, server: usize) -> Answer<RegionInfo> {
+        let name = specified_region(specifier).unwrap();
+        let found = self.regions.iter().find(|(region, _)| region.encoded_name() == name);
+        match found {
+            Some((region, at)) if *at == server && self.table_state == Some(TableState::Enabled) => {
+                Ok(region.clone())
+            }
+            _ => Err(JavaException::new(class::NOT_SERVING_REGION, name)),
+        }
+    }
+
+    fn apply(
+        &mut self,
+        region: &RegionInfo,
+        message: &proto::MutationProto,
+        cells: &mut CellBlockReader,
+    ) -> Answer<()> {
+        let mutation = from_proto::mutation(message, cells, 0)?;
+        if !region.contains(&mutation.row) {
+            return Err(JavaException::new(class::WRONG_REGION, "row"));
+        }
+        if mutation.cells.iter().any(|cell| cell.view(0).family() != super::FAMILY) {
+            return Err(JavaException::no_such_column_family("family"));
+        }
+        match mutation.kind {
+            MutationKind::Put => {
+                let row = self.rows.entry(mutation.row).or_default();
+                for cell in mutation.cells {
+                    row.retain(|known| known.view(0).qualifier() != cell.view(0).qualifier());
+                    row.push(cell);
+                }
+                sort(row);
+            }
+            MutationKind::Delete => {
+                self.rows.remove(&mutation.row);
+            }
+        }
+        Ok(())
+    }
+
+    /// The cells of a scan in one region, row by row in the order wanted.
+    fn cursor(&self, rows: &Rows, region: &RegionInfo, scan: &Scan) -> Cursor {
+        let order = region.table.order();
+        let mut found: Vec<_> =
+            rows.iter().filter(|(row, _)| region.contains(row) && wanted(order, scan, row)).collect();
+        found.sort_by(|a, b| order.compare_rows(a.0, b.0));
+        if scan.reversed {
+            found.reverse();
+        }
+        let families = &scan.selection.columns;
+        let of_family = |cell: &&KeyValue| {
+            families.is_empty() || families.iter().any(|wanted| wanted.family == cell.view(0).family())
+        };
+        let rest = found.into_iter().map(|(_, cells)| cells.iter().filter(of_family).cloned().collect());
+        Cursor {
+            region: region.encoded_name(),
+            rest: rest.filter(|cells: &Vec<_>| !cells.is_empty()).collect(),
+            batch: scan.batch as usize,
+            next_call_seq: 0,
+        }
+    }
+}
+
+fn wanted(order: CellOrder, scan: &Scan, row: &[u8]) -> bool {
+    let (low, low_in, high, high_in) = match scan.reversed {
+        false => (&scan.start_row, scan.include_start_row, &scan.stop_row, scan.include_stop_row),
+        true => (&scan.stop_row, scan.include_stop_row, &scan.start_row, scan.include_start_row),
+    };
+    let above = low.is_empty() || order.compare_rows(low, row).is_lt() || (low_in && low == row);
+    let below = high.is_empty() || order.compare_rows(row, high).is_lt() || (high_in && high == row);
+    above && below
+}
+
+fn sort(cells: &mut [KeyValue]) {
+    cells.sort_by(|a, b| CellOrder::Plain.compare(&a.view(0), &b.view(0)));
+}
+
+/// One server.
+struct Node {
+    at: usize,
+    ports: Vec<u16>,
+    state: Arc<Mutex<State>>,
+}
+
+/// Its `ClientMetaService`.
+struct Bootstrap(Node);
+
+impl Service for Bootstrap {
+    fn name(&self) -> &'static str {
+        "ClientMetaService"
+    }
+    fn call(&self, call: Call) -> BoxFuture<'static, Result<Reply, Failure>> {
+        assert_eq!(&*call.method, "GetMetaRegionLocations");
+        let meta = RegionLocation {
+            region_info: (&RegionInfo::meta()).into(),
+            server_name: Some((&server_name(&self.0.ports, 0)).into()),
+            seq_num: -1,
+        };
+        let answer = GetMetaRegionLocationsResponse { meta_locations: vec![meta] };
+        Box::pin(std::future::ready(Ok(Reply::message(answer.encode_to_vec()))))
+    }
+}
+
+/// Its `ClientService`.
+struct RowService(Node);
+
+impl Service for RowService {
+    fn name(&self) -> &'static str {
+        "ClientService"
+    }
+    fn call(&self, call: Call) -> BoxFuture<'static, Result<Reply, Failure>> {
+        let answer = self.0.answer(&call).map_err(|exception| Failure {
+            class: exception.class,
+            message: exception.message,
+            do_not_retry: exception.do_not_retry,
+            location: exception.location,
+            server_overloaded: exception.server_overloaded,
+        });
+        Box::pin(std::future::ready(answer))
+    }
+}
+
+impl Node {
+    fn answer(&self, call: &Call) -> Answer<Reply> {
+        let (param, cells) = (call.param.clone(), call.cells.clone());
+        match &*call.method {
+            "Get" => self.get(GetRequest::decode(param).unwrap()),
+            "Mutate" => self.mutate(MutateRequest::decode(param).unwrap(), cells),
+            "Multi" => self.multi(MultiRequest::decode(param).unwrap(), cells),
+            "Scan" => self.scan(ScanRequest::decode(param).unwrap()),
+            other => panic!("{other} is not asked"),
+        }
+    }
+
+    fn get(&self, request: GetRequest) -> Answer<Reply> {
+        let mut state = self.state.lock().unwrap();
+        let is_meta = specified_region(&request.region) == Some(cell::region::META_ENCODED_NAME);
+        let rows = if is_meta { state.meta_rows(&self.ports) } else { state.rows.clone() };
+        state.count(if is_meta { "Meta" } else { "Get" });
+        if !is_meta {
+            state.region(&request.region, self.at)?;
+            state.fault("Get")?;
+        }
+        let cells = rows.get(&request.get.row).cloned().unwrap_or_default();
+        let mut result = wire::convert::result::in_block(cells.len());
+        if request.get.existence_only() {
+            result = wire::convert::result::existence(!cells.is_empty());
+        }
+        let block = if request.get.existence_only() { Bytes::new() } else { encode(&cells) };
+        Ok(reply(GetResponse { result: Some(result) }, block))
+    }
+
+    fn mutate(&self, request: MutateRequest, cells: Bytes) -> Answer<Reply> {
+        let mut state = self.state.lock().unwrap();
+        state.count("Mutate");
+        let region = state.region(&request.region, self.at)?;
+        state.fault("Mutate")?;
+        state.apply(&region, &request.mutation, &mut Codec::KeyValue.read(cells))?;
+        Ok(reply(MutateResponse { processed: Some(true), ..Default::default() }, Bytes::new()))
+    }
+
+    fn multi(&self, request: MultiRequest, cells: Bytes) -> Answer<Reply> {
+        let mut state = self.state.lock().unwrap();
+        state.count("Multi");
+        state.fault("Multi")?;
+        let mut block = Codec::KeyValue.read(cells);
+        let mut found = Vec::new();
+        let mut results = Vec::new();
+        for part in &request.region_action {
+            results.push(match state.region(&part.region, self.at) {
+                Ok(region) => {
+                    let (result, cells) = self.region_action(&mut state, &region, part, &mut block);
+                    found.extend(cells);
+                    result
+                }
+                Err(exception) => {
+                    part.action.iter().for_each(|action| from_proto::skip_action(action, &mut block));
+                    RegionActionResult { exception: Some((&exception).into()), ..Default::default() }
+                }
+            });
+        }
+        Ok(reply(MultiResponse { region_action_result: results, ..Default::default() }, encode(&found)))
+    }
+
+    /// The entries of one region's actions, last one first: their order is the server's own. Their cells follow suit.
+    fn region_action(
+        &self,
+        state: &mut State,
+        region: &RegionInfo,
+        part: &proto::RegionAction,
+        block: &mut CellBlockReader,
+    ) -> (RegionActionResult, Vec<KeyValue>) {
+        let mut entries = Vec::new();
+        for action in &part.action {
+            let outcome = match (state.fault("Action"), &action.mutation) {
+                (Ok(()), Some(mutation)) => state.apply(region, mutation, block),
+                (fault, _) => {
+                    from_proto::skip_action(action, block);
+                    fault
+                }
+            };
+            let row = action.get.as_ref().and_then(|get| state.rows.get(&get.row));
+            let cells = row.filter(|_| outcome.is_ok()).cloned().unwrap_or_default();
+            let (result, exception) = match (&outcome, &action.get) {
+                (Err(exception), _) => (None, Some(exception.into())),
+                (Ok(()), Some(_)) => (Some(wire::convert::result::in_block(cells.len())), None),
+                (Ok(()), None) => (Some(proto::Result::default()), None),
+            };
+            entries.push((
+                ResultOrException { index: action.index, result, exception, ..Default::default() },
+                cells,
+            ));
+        }
+        entries.reverse();
+        let (entries, cells): (Vec<_>, Vec<_>) = entries.into_iter().unzip();
+        (RegionActionResult { result_or_exception: entries, ..Default::default() }, cells.concat())
+    }
+
+    fn scan(&self, request: ScanRequest) -> Answer<Reply> {
+        static LAST_ID: AtomicU64 = AtomicU64::new(1 << 40);
+        let mut state = self.state.lock().unwrap();
+        let (id, mut cursor) = match (request.scanner_id, &request.scan) {
+            (Some(id), _) => {
+                state.count("ScanNext");
+                let gone = || JavaException::new(class::UNKNOWN_SCANNER, "scanner");
+                let cursor = state.scanners.remove(&id).ok_or_else(gone)?;
+                if request.next_call_seq.is_some_and(|seq| seq != cursor.next_call_seq) {
+                    return Err(JavaException::new(class::OUT_OF_ORDER_SCANNER_NEXT, "seq"));
+                }
+                (id, Cursor { next_call_seq: cursor.next_call_seq + 1, ..cursor })
+            }
+            (None, Some(scan)) => {
+                let specifier = request.region.as_ref().unwrap();
+                let is_meta = specified_region(specifier) == Some(cell::region::META_ENCODED_NAME);
+                state.count(if is_meta { "Meta" } else { "ScanOpen" });
+                let rows = if is_meta { state.meta_rows(&self.ports) } else { state.rows.clone() };
+                let region = if is_meta { RegionInfo::meta() } else { state.region(specifier, self.at)? };
+                let cursor = state.cursor(&rows, &region, &from_proto::scan(scan)?);
+                (LAST_ID.fetch_add(1, Ordering::Relaxed), cursor)
+            }
+            (None, None) => return Err(JavaException::do_not_retry("neither")),
+        };
+        if cursor.region != cell::region::META_ENCODED_NAME {
+            state.fault("Scan")?;
+        }
+        if request.close_scanner() && request.scanner_id.is_some() {
+            return Ok(reply(ScanResponse { scanner_id: Some(id), ..Default::default() }, Bytes::new()));
+        }
+        let mut response = ScanResponse { scanner_id: Some(id), ..Default::default() };
+        // Any number below the limit, none too: then the answer is a heartbeat.
+        let cells_max = match state.cells_max {
+            _ if !request.client_handles_partials() => usize::MAX,
+            usize::MAX => usize::MAX,
+            limit => state.roll() as usize % (limit + 1),
+        };
+        let found = fill(&mut response, &mut cursor, &request, cells_max);
+        let enough =
+            request.limit_of_rows() > 0 && complete_rows(&response) >= request.limit_of_rows() as usize;
+        response.more_results = Some(!enough);
+        response.more_results_in_region = Some(!cursor.rest.is_empty());
+        response.heartbeat_message = found.is_empty().then_some(true);
+        if !enough && !cursor.rest.is_empty() && !request.close_scanner() {
+            state.scanners.insert(id, cursor);
+        }
+        Ok(reply(response, encode(&found)))
+    }
+}
+
+/// Whole rows in an answer.
+fn complete_rows(response: &ScanResponse) -> usize {
+    response.partial_flag_per_result.iter().filter(|partial| !**partial).count()
+}
+
+/// Takes up to `cells_max` cells off a cursor: rows, batches of rows, and pieces where the limit cuts.
+fn fill(
+    response: &mut ScanResponse,
+    cursor: &mut Cursor,
+    request: &ScanRequest,
+    cells_max: usize,
+) -> Vec<KeyValue> {
+    let mut found = Vec::new();
+    let rows_max = request.number_of_rows.unwrap_or(1) as usize;
+    while response.cells_per_result.len() < rows_max {
+        let limit = request.limit_of_rows() as usize;
+        if limit > 0 && complete_rows(response) >= limit {
+            break;
+        }
+        let room = cells_max - found.len();
+        let Some(row) = cursor.rest.front_mut() else { break };
+        let batch = if cursor.batch > 0 { cursor.batch } else { usize::MAX };
+        let len = row.len().min(batch).min(room);
+        if len == 0 {
+            break;
+        }
+        found.extend(row.drain(..len));
+        let partial = !row.is_empty();
+        if !partial {
+            cursor.rest.pop_front();
+        }
+        response.cells_per_result.push(len as u32);
+        response.partial_flag_per_result.push(partial);
+    }
+    found
+}
+
+fn encode(cells: &[KeyValue]) -> Bytes {
+    let mut out = BytesMut::new();
+    cells.iter().for_each(|cell| Codec::KeyValue.write(&cell.view(0), &mut out));
+    out.freeze()
+}
+
+fn reply(message: impl Message, cells: Bytes) -> Reply {
+    Reply { message: message.encode_to_vec().into(), cells: cells.into() }
+}

@@ -188,6 +188,20 @@ impl Master {
         self.executor.submit(work, nonce).await.map_err(|error| JavaException::io(error.to_string()))
     }
 
+    /// Starts a procedure, but answers at once if it may not run. (Some calls of HBase refuse at once, others when
+    /// their procedure runs; clients show the two differently.)
+    ///
+    /// # Errors
+    /// Why it may not run, or what the journal said.
+    pub(crate) async fn submit_checked(&self, work: Work, nonce: (u64, u64)) -> Answer<u64> {
+        // A retry of a call whose procedure runs already would be refused by its own effects.
+        if let Some(earlier) = self.executor.with_nonce(nonce) {
+            return Ok(earlier);
+        }
+        work.check(&self.context).await?;
+        self.submit(work, nonce).await
+    }
+
     /// What the parts share.
     pub fn context(&self) -> &Arc<Context> {
         &self.context

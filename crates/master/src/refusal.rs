@@ -14,12 +14,17 @@ pub fn table_not_found(table: &TableName) -> JavaException {
     JavaException::new(class::TABLE_NOT_FOUND, table.to_string())
 }
 
-/// The table would have to be enabled, but is in another state.
-pub fn table_not_enabled(table: &TableName, state: TableState) -> JavaException {
-    JavaException::new(class::TABLE_NOT_ENABLED, table_and_state(table, state))
+/// The table would have to be enabled to be disabled.
+pub fn table_not_enabled(table: &TableName) -> JavaException {
+    JavaException::new(class::TABLE_NOT_ENABLED, table.to_string())
 }
 
-/// The table would have to be disabled, but is in another state.
+/// The table would have to be disabled to be deleted.
+pub fn not_disabled(table: &TableName, state: TableState) -> JavaException {
+    JavaException::new(class::TABLE_NOT_DISABLED, format!("Not DISABLED; {}", table_and_state(table, state)))
+}
+
+/// The table would have to be disabled to be enabled.
 pub fn table_not_disabled(table: &TableName, state: TableState) -> JavaException {
     JavaException::new(class::TABLE_NOT_DISABLED, table_and_state(table, state))
 }

@@ -1,8 +1,28 @@
-//! Whether a new table makes sense, in HBase's words (`TableDescriptorChecker`).
+//! Whether a new table makes sense, by HBase's rules (`TableDescriptorChecker`). As there, a table that says
+//! `hbase.table.sanity.checks` = `false` is taken as it is, but for what could not be served at all.
 
 use bytes::Bytes;
-use cell::schema::{FamilyDescriptor, TableDescriptor};
+use cell::schema::{BloomType, Compression, FamilyDescriptor, TableDescriptor};
 use wire::exception::{Answer, JavaException};
+
+/// The smallest file size at which regions may be split (`hbase.hregion.max.filesize.limit`).
+const FILE_BYTES_MIN: i64 = 2 << 20;
+/// The smallest flush size (`hbase.hregion.memstore.flush.size.limit`).
+const FLUSH_BYTES_MIN: i64 = 1 << 20;
+/// Bytes of a block, least and most.
+const BLOCK_BYTES: std::ops::RangeInclusive<u32> = 1024..=16 << 20;
+/// The split policies that HBase ships; others are Java classes of users, which cannot be loaded.
+const SPLIT_POLICIES: &[&str] = &[
+    "org.apache.hadoop.hbase.regionserver.BusyRegionSplitPolicy",
+    "org.apache.hadoop.hbase.regionserver.ConstantSizeRegionSplitPolicy",
+    "org.apache.hadoop.hbase.regionserver.DelimitedKeyPrefixRegionSplitPolicy",
+    "org.apache.hadoop.hbase.regionserver.DisabledRegionSplitPolicy",
+    "org.apache.hadoop.hbase.regionserver.IncreasingToUpperBoundRegionSplitPolicy",
+    "org.apache.hadoop.hbase.regionserver.KeyPrefixRegionSplitPolicy",
+    "org.apache.hadoop.hbase.regionserver.SteppingSplitPolicy",
+];
+/// Where a family says how long the prefix of its Bloom filter is.
+const PREFIX_LENGTH: &str = "RowPrefixBloomFilter.prefix_length";
 
 /// Checks a table's families and attributes.
 ///
@@ -12,48 +32,98 @@ pub fn check_table(table: &TableDescriptor) -> Answer<()> {
     if table.families.is_empty() {
         return Err(refuse("Table should have at least one column family."));
     }
-    if table
-        .attribute("MAX_FILESIZE")
-        .and_then(|text| text.parse::<i64>().ok())
-        .is_some_and(|bytes| (0..2 << 20).contains(&bytes))
-    {
+    table.families.values().try_for_each(check_servable)?;
+    let checks = setting(table, "hbase.table.sanity.checks");
+    if checks.is_some_and(|text| text.eq_ignore_ascii_case("false")) {
+        return Ok(());
+    }
+    check_attributes(table)?;
+    table.families.values().try_for_each(check_family)
+}
+
+fn check_attributes(table: &TableDescriptor) -> Answer<()> {
+    if number(table.attribute("MAX_FILESIZE")).is_some_and(|bytes| (0..FILE_BYTES_MIN).contains(&bytes)) {
         return Err(refuse(
-            "MAX_FILESIZE for table descriptor or \"hbase.hregion.max.filesize\" is too small, which might cause over splitting into unmanageable number of regions.",
+            "MAX_FILESIZE for table descriptor or \"hbase.hregion.max.filesize\" is too small, which might cause over \
+             splitting into unmanageable number of regions.",
         ));
     }
-    table.families.values().try_for_each(check_family)
+    if number(table.attribute("MEMSTORE_FLUSHSIZE"))
+        .is_some_and(|bytes| (0..FLUSH_BYTES_MIN).contains(&bytes))
+    {
+        return Err(refuse(
+            "MEMSTORE_FLUSHSIZE for table descriptor or \"hbase.hregion.memstore.flush.size\" is too small, which \
+             might cause very frequent flushing.",
+        ));
+    }
+    if let Some(policy) = table.attribute("SPLIT_POLICY").filter(|policy| !SPLIT_POLICIES.contains(policy)) {
+        return Err(refuse(format!("Unable to load configured region split policy '{policy}'")));
+    }
+    if number(table.attribute("REGION_REPLICATION")).is_some_and(|replicas| replicas < 1) {
+        return Err(refuse("Table region replication should be at least one."));
+    }
+    match table.attributes.keys().find(|name| name.starts_with(b"coprocessor$")) {
+        None => Ok(()),
+        Some(name) => {
+            let value = table.attributes[name].escape_ascii();
+            Err(refuse(format!("Java coprocessors cannot be loaded: {} = {value}", name.escape_ascii())))
+        }
+    }
+}
+
+/// What no region could be opened with.
+fn check_servable(family: &FamilyDescriptor) -> Answer<()> {
+    let name = family.name.escape_ascii().to_string();
+    let is_bad = |byte: &u8| matches!(byte, b':' | b'/') || byte.is_ascii_control();
+    if family.name.is_empty() || family.name[0] == b'.' || family.name.iter().any(is_bad) {
+        return Err(refuse(format!("Illegal character in family name {name}")));
+    }
+    match family.compression() {
+        Some(Compression::None | Compression::Gz) => Ok(()),
+        _ => Err(refuse(format!(
+            "Compression algorithm '{}' is not supported (NONE and GZ are), family {name}",
+            family.attribute("COMPRESSION").unwrap_or_default()
+        ))),
+    }
 }
 
 fn check_family(family: &FamilyDescriptor) -> Answer<()> {
     let name = family.name.escape_ascii().to_string();
-    if family.name.is_empty()
-        || family.name[0] == b'.'
-        || family.name.iter().any(|byte| *byte == b':' || byte.is_ascii_control())
-    {
-        return Err(refuse(format!("Illegal character in family name {name}")));
-    }
-    if family.attribute("TTL").and_then(|text| text.parse::<i64>().ok()).is_some_and(|seconds| seconds <= 0) {
+    if number(family.attribute("TTL")).is_some_and(|seconds| seconds <= 0) {
         return Err(refuse(format!("TTL for column family {name} must be positive.")));
     }
-    if !(1024..=16 << 20).contains(&family.block_bytes()) {
+    if !BLOCK_BYTES.contains(&family.block_bytes()) {
         return Err(refuse(format!("Block size for column family {name} must be between 1K and 16MB.")));
     }
-    if family.max_versions() < 1 {
-        return Err(refuse(format!("Max versions for column family {name} must be at least 1.")));
+    let min_versions = number(family.attribute("MIN_VERSIONS")).unwrap_or(0);
+    if min_versions < 0 {
+        return Err(refuse(format!("Min versions for column family {name} must be positive.")));
     }
-    if family.min_versions() > family.max_versions() {
+    if min_versions > 0 && min_versions > i64::from(family.max_versions()) {
         return Err(refuse(format!(
             "Min versions for column family {name} must be less than the Max versions."
         )));
     }
-    match family.compression() {
-        Some(cell::schema::Compression::None | cell::schema::Compression::Gz) => Ok(()),
-        _ => Err(refuse(format!(
-            "Compression algorithm '{}' previously failed test. Set hbase.table.sanity.checks to false at conf or \
-             table descriptor if you want to bypass sanity checks",
-            family.attribute("COMPRESSION").unwrap_or_default().to_ascii_lowercase()
-        ))),
+    if number(family.attribute("REPLICATION_SCOPE")).is_some_and(|scope| !(0..=1).contains(&scope)) {
+        return Err(refuse(format!("Replication scope for column family {name} must be 0 or 1.")));
     }
+    if number(family.attribute("DFS_REPLICATION")).is_some_and(|copies| copies < 0) {
+        return Err(refuse(format!("HFile replication for column family {name} must not be negative.")));
+    }
+    let prefix = family.configuration.get(PREFIX_LENGTH).map(String::as_str);
+    if family.bloom_type() == BloomType::RowPrefix && number(prefix).is_none_or(|length| length <= 0) {
+        return Err(refuse(format!("bloom filter ROWPREFIX_FIXED_LENGTH of {name} needs {PREFIX_LENGTH}")));
+    }
+    Ok(())
+}
+
+/// A setting that stands among the attributes or in the configuration.
+fn setting<'a>(table: &'a TableDescriptor, name: &str) -> Option<&'a str> {
+    table.configuration.get(name).map(String::as_str).or_else(|| table.attribute(name))
+}
+
+fn number(text: Option<&str>) -> Option<i64> {
+    text?.trim().parse().ok()
 }
 
 /// Checks that split keys are sorted, unique and not empty.
@@ -76,4 +146,51 @@ pub fn check_split_keys(keys: &[Bytes]) -> Answer<()> {
 
 fn refuse(message: impl Into<String>) -> JavaException {
     JavaException::do_not_retry(message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cell::schema::TableName;
+
+    fn check(family: FamilyDescriptor, attributes: &[(&'static str, &'static str)]) -> bool {
+        let mut table = TableDescriptor::new(TableName::parse("t").unwrap()).with_family(family);
+        table.attributes.extend(attributes.iter().map(|(name, value)| ((*name).into(), (*value).into())));
+        check_table(&table).is_ok()
+    }
+
+    fn family() -> FamilyDescriptor {
+        FamilyDescriptor::new("f")
+    }
+
+    #[test]
+    fn checks_can_be_turned_off_but_for_what_cannot_be_served() {
+        assert!(!check(family(), &[("MAX_FILESIZE", "1024")]));
+        assert!(check(family(), &[("MAX_FILESIZE", "1024"), ("hbase.table.sanity.checks", "false")]));
+        let snappy = family().with("COMPRESSION", "SNAPPY");
+        assert!(!check(snappy, &[("hbase.table.sanity.checks", "false")]));
+    }
+
+    #[test]
+    fn families_are_checked_as_hbase_checks_them() {
+        assert!(check(family().with("VERSIONS", "0"), &[]));
+        for (name, value) in [
+            ("TTL", "0"),
+            ("BLOCKSIZE", "16"),
+            ("MIN_VERSIONS", "5"),
+            ("MIN_VERSIONS", "-1"),
+            ("REPLICATION_SCOPE", "-1"),
+            ("DFS_REPLICATION", "-1"),
+            ("BLOOMFILTER", "ROWPREFIX_FIXED_LENGTH"),
+        ] {
+            assert!(!check(family().with(name, value), &[]), "{name}={value}");
+        }
+    }
+
+    #[test]
+    fn java_classes_are_refused() {
+        assert!(!check(family(), &[("coprocessor$1", "|no.such.Observer|1|")]));
+        assert!(!check(family(), &[("SPLIT_POLICY", "no.such.Policy")]));
+        assert!(check(family(), &[("SPLIT_POLICY", SPLIT_POLICIES[0])]));
+    }
 }

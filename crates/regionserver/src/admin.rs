@@ -79,6 +79,9 @@ impl Admin {
 
     async fn compact(&self, request: proto::CompactRegionRequest) -> Answer<proto::CompactRegionResponse> {
         let region = self.find(&request.region)?;
+        if let Some(family) = &request.family {
+            region.store_files(family).map_err(|error| java_exception(&error))?;
+        }
         let kind = if request.major() { CompactionKind::Major } else { CompactionKind::Minor };
         self.0.schedule().compact(&region, request.family.as_deref(), kind);
         Ok(proto::CompactRegionResponse {})

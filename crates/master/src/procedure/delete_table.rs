@@ -12,7 +12,7 @@ pub(super) async fn check(context: &Context, table: &TableName) -> Result<(), Ja
     context.require_user_table(table)?;
     match context.meta.table_state(table).await? {
         Some(TableState::Disabled) => Ok(()),
-        Some(state) => Err(refusal::table_not_disabled(table, state)),
+        Some(state) => Err(refusal::not_disabled(table, state)),
         None => Err(refusal::table_not_found(table)),
     }
 }

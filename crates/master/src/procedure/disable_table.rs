@@ -12,7 +12,7 @@ pub(super) async fn check(context: &Context, table: &TableName) -> Result<(), Ja
     context.require_user_table(table)?;
     match context.meta.table_state(table).await? {
         Some(TableState::Enabled) => Ok(()),
-        Some(state) => Err(refusal::table_not_enabled(table, state)),
+        Some(_) => Err(refusal::table_not_enabled(table)),
         None => Err(refusal::table_not_found(table)),
     }
 }

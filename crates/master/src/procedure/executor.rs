@@ -126,6 +126,11 @@ impl Executor {
         Ok(id)
     }
 
+    /// The procedure that was submitted with `nonce`, if there is one.
+    pub fn with_nonce(&self, nonce: (u64, u64)) -> Option<u64> {
+        self.lock().by_nonce.get(&nonce).copied().filter(|_| nonce != (0, 0))
+    }
+
     /// What is known of procedure `id`; `None` if nothing is, or no longer.
     pub fn status(&self, id: u64) -> Option<Status> {
         let mut state = self.lock();

@@ -2,31 +2,19 @@
 
 use bytes::Bytes;
 use cell::schema::TableName;
-use wire::exception::{JavaException, class};
+use wire::exception::JavaException;
 use wire::meta::TableState;
 
 use crate::assignment::RegionState;
 use crate::context::Context;
 use crate::refusal;
 
-/// The table must be enabled and have the families.
-pub(super) async fn check(
-    context: &Context,
-    table: &TableName,
-    families: &[Bytes],
-) -> Result<(), JavaException> {
+/// The table must be enabled. Families that it does not have are passed over, as HBase 2.5 does.
+pub(super) async fn check(context: &Context, table: &TableName) -> Result<(), JavaException> {
     match context.meta.table_state(table).await? {
-        Some(TableState::Enabled) => {}
-        Some(state) => return Err(refusal::table_not_enabled(table, state)),
-        None => return Err(refusal::table_not_found(table)),
-    }
-    let descriptor = context.tables.descriptor(table).ok_or_else(|| refusal::table_not_found(table))?;
-    match families.iter().find(|family| !descriptor.families.contains_key(*family)) {
-        None => Ok(()),
-        Some(missing) => Err(JavaException::new(
-            class::NO_SUCH_COLUMN_FAMILY,
-            format!("Column family {} does not exist in table {table}", missing.escape_ascii()),
-        )),
+        Some(TableState::Enabled) => Ok(()),
+        Some(_) => Err(refusal::table_not_enabled(table)),
+        None => Err(refusal::table_not_found(table)),
     }
 }
 
@@ -36,6 +24,7 @@ pub(super) async fn act(
     table: &TableName,
     families: &[Bytes],
 ) -> Result<(), JavaException> {
+    let descriptor = context.tables.descriptor(table).ok_or_else(|| refusal::table_not_found(table))?;
     for (region, state) in context.assignment.regions_of(table) {
         let RegionState::Open(server) = state else { continue };
         let admin = context.connections.admin(&server);
@@ -47,7 +36,7 @@ pub(super) async fn act(
         if families.is_empty() {
             admin.flush_region(request(None)).await?;
         }
-        for family in families {
+        for family in families.iter().filter(|family| descriptor.families.contains_key(*family)) {
             admin.flush_region(request(Some(family.clone()))).await?;
         }
     }

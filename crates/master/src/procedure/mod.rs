@@ -69,13 +69,13 @@ impl Work {
     }
 
     /// Whether it may run: nothing is changed yet.
-    async fn check(&self, context: &Context) -> Result<(), JavaException> {
+    pub(crate) async fn check(&self, context: &Context) -> Result<(), JavaException> {
         match self {
             Work::CreateTable { table, .. } => create_table::check(context, table).await,
             Work::DeleteTable(table) => delete_table::check(context, table).await,
             Work::EnableTable(table) => enable_table::check(context, table).await,
             Work::DisableTable(table) => disable_table::check(context, table).await,
-            Work::FlushTable(table, families) => flush_table::check(context, table, families).await,
+            Work::FlushTable(table, _) => flush_table::check(context, table).await,
         }
     }
 

@@ -5,6 +5,7 @@ use proto::Option as Asked;
 use std::collections::BTreeMap;
 use wire::exception::{Answer, JavaException, class};
 
+use super::switches;
 use crate::assignment::RegionState;
 use crate::master::Master;
 
@@ -43,7 +44,7 @@ pub(super) async fn status(
         status.master_info_port = Some(master.info_port());
     }
     if asks(Asked::BalancerOn) {
-        status.balancer_on = Some(false);
+        status.balancer_on = Some(switches::BALANCER_ON);
     }
     let live = context.servers.live();
     if asks(Asked::ServersName) {

@@ -4,6 +4,9 @@ use wire::exception::Answer;
 
 use crate::master::Master;
 
+/// The balancer is never switched off; with one server it finds nothing to do.
+pub(super) const BALANCER_ON: bool = true;
+
 /// `IsMasterInMaintenanceMode`: there is no such mode.
 pub(super) async fn maintenance_mode(
     _: &Master,
@@ -12,12 +15,12 @@ pub(super) async fn maintenance_mode(
     Ok(proto::IsInMaintenanceModeResponse { in_maintenance_mode: false })
 }
 
-/// `IsBalancerEnabled`: with one server there is nothing to balance.
+/// `IsBalancerEnabled`.
 pub(super) async fn balancer(
     _: &Master,
     _: proto::IsBalancerEnabledRequest,
 ) -> Answer<proto::IsBalancerEnabledResponse> {
-    Ok(proto::IsBalancerEnabledResponse { enabled: false })
+    Ok(proto::IsBalancerEnabledResponse { enabled: BALANCER_ON })
 }
 
 /// `IsSplitOrMergeEnabled`: regions are neither split nor merged yet.

@@ -24,7 +24,7 @@ pub(super) async fn create(
         .or_insert_with(|| bytes::Bytes::from_static(b"DEFAULT"));
     let regions = regions_between(&table.name, &request.split_keys, master.context().env.clock.now_ms());
     let work = Work::CreateTable { table: Box::new(table), regions };
-    let proc_id = master.submit(work, (request.nonce_group(), request.nonce())).await?;
+    let proc_id = master.submit_checked(work, (request.nonce_group(), request.nonce())).await?;
     Ok(proto::CreateTableResponse { proc_id: Some(proc_id) })
 }
 
@@ -44,8 +44,12 @@ pub(super) async fn delete(
     master: &Master,
     request: proto::DeleteTableRequest,
 ) -> Answer<proto::DeleteTableResponse> {
-    let work = Work::DeleteTable(table_name(&request.table_name)?);
-    let proc_id = master.submit(work, (request.nonce_group(), request.nonce())).await?;
+    let table = table_name(&request.table_name)?;
+    let (work, nonce) = (Work::DeleteTable(table.clone()), (request.nonce_group(), request.nonce()));
+    let proc_id = match table.is_meta() {
+        true => master.submit(work, nonce).await?,
+        false => master.submit_checked(work, nonce).await?,
+    };
     Ok(proto::DeleteTableResponse { proc_id: Some(proc_id) })
 }
 
@@ -65,7 +69,7 @@ pub(super) async fn disable(
     request: proto::DisableTableRequest,
 ) -> Answer<proto::DisableTableResponse> {
     let work = Work::DisableTable(table_name(&request.table_name)?);
-    let proc_id = master.submit(work, (request.nonce_group(), request.nonce())).await?;
+    let proc_id = master.submit_checked(work, (request.nonce_group(), request.nonce())).await?;
     Ok(proto::DisableTableResponse { proc_id: Some(proc_id) })
 }
 

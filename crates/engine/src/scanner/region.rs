@@ -45,6 +45,9 @@ pub struct RegionScanner {
     row: Vec<u8>,
     // Whether the current row gave a result, in this call or an earlier one.
     row_returned: bool,
+    // Since the scan began.
+    rows_seen: u64,
+    rows_returned: u64,
     result: OpenResult,
     // Reached after the last result; told to the caller when it is known whether there are more rows.
     pending: Option<Stopped>,
@@ -134,6 +137,8 @@ impl RegionScanner {
             phase: Phase::Start,
             row: Vec::new(),
             row_returned: false,
+            rows_seen: 0,
+            rows_returned: 0,
             result: OpenResult::default(),
             pending: None,
             slice_left: SLICE_BYTES,
@@ -299,6 +304,7 @@ impl RegionScanner {
             store.begin_row();
         }
         self.row_returned = false;
+        self.rows_seen += 1;
         self.phase = Phase::Row(0);
     }
 
@@ -398,6 +404,9 @@ impl RegionScanner {
         if std::mem::take(&mut self.result).begun {
             sink.end_result(ResultEnd { partial });
             limits.results = limits.results.saturating_sub(1);
+            if !self.row_returned {
+                self.rows_returned += 1;
+            }
             self.row_returned = true;
         }
     }

@@ -57,7 +57,11 @@ impl StoreScanner {
             merge: Merge::new(order, sources),
             matcher,
             offset: scan.selection.store_offset,
-            limit: scan.selection.store_limit,
+            // HBase looks at the limit behind a cell that it returned: no cells at all cannot be had.
+            limit: scan.selection.store_limit.map(|limit| match scan.selection.store_offset {
+                0 => limit.max(1),
+                _ => limit,
+            }),
             passed: 0,
             row_done: false,
             _view: view,

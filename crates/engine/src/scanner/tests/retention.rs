@@ -90,6 +90,20 @@ fn of_one_timestamp_the_last_write_counts() {
 }
 
 #[test]
+fn of_equal_keys_the_greater_sequence_id_counts_and_else_the_newer_file() {
+    for (older_seq_id, newer_seq_id, expected) in
+        [(9, 3, "r/f:q@5=old"), (3, 9, "r/f:q@5=new"), (0, 0, "r/f:q@5=new")]
+    {
+        let mut region = TestRegion::new(vec![versions(5)]);
+        region.last_seq_id = 9;
+        let older = region.file(&[(parse("put r/f:q@5=old"), older_seq_id)]);
+        let newer = region.file(&[(parse("put r/f:q@5=new"), newer_seq_id)]);
+        region.stores[0].view.files = vec![older, newer].into();
+        assert_eq!(shown_all(&region.scan(&all_versions()).cells), expected);
+    }
+}
+
+#[test]
 fn a_time_range_takes_its_start_and_not_its_end() {
     let program = "put r/f:q@1=a  put r/f:q@2=b  put r/f:q@3=c";
     check_scan(versions(5), &between(all_versions(), 1, 3), program, "r/f:q@2=b  r/f:q@1=a");

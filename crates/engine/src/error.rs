@@ -110,7 +110,9 @@ impl From<hfile::Error> for Error {
     fn from(error: hfile::Error) -> Error {
         match error {
             hfile::Error::Corrupt { file, offset, what } => Error::corrupt(&file, offset, what),
-            hfile::Error::Unsupported { file, what } => Error::Unsupported { what: format!("{file}: {what}") },
+            hfile::Error::Unsupported { file, what } => {
+                Error::Unsupported { what: format!("{file}: {what}") }
+            }
             hfile::Error::Fs(error) => Error::Fs(error),
         }
     }

@@ -104,6 +104,8 @@ pub struct Region {
     compacting: Vec<tokio::sync::Mutex<()>>,
     // Compacted away, in their directories until no view holds them: index of the store and file.
     retired: Mutex<Vec<(usize, Arc<StoreFile>)>>,
+    // Names that may be in a store's directory although no view has the file: index of the store and name.
+    strays: Mutex<Vec<(usize, String)>>,
     counters: figures::Counters,
 }
 
@@ -310,7 +312,10 @@ impl Region {
 
 impl Drop for Region {
     fn drop(&mut self) {
-        let charged = self.publish.get_mut().map_or_else(|poison| poison.into_inner().charged_bytes, |p| p.charged_bytes);
+        let charged = self
+            .publish
+            .get_mut()
+            .map_or_else(|poison| poison.into_inner().charged_bytes, |p| p.charged_bytes);
         self.services.budget.moved(charged, 0);
     }
 }

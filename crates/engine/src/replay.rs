@@ -84,7 +84,9 @@ impl Replay<'_> {
     fn compaction(&self, cell: &Cell<'_>) -> Result<Option<Compaction>> {
         let parsed = marker::parse(cell).map_err(|error| Error::bad_request(format!("a marker: {error}")))?;
         Ok(match parsed {
-            Marker::Compaction(compaction) if compaction.region == self.info.encoded_name() => Some(compaction),
+            Marker::Compaction(compaction) if compaction.region == self.info.encoded_name() => {
+                Some(compaction)
+            }
             _ => None,
         })
     }

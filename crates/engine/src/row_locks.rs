@@ -93,7 +93,8 @@ mod tests {
                 scope.spawn(move || {
                     for round in 0..50 {
                         let chosen = (0..9).map(|at| rows[(at * 7 + worker * 13 + round) % 200].as_slice());
-                        let chosen: Vec<&[u8]> = if worker % 2 == 0 { chosen.rev().collect() } else { chosen.collect() };
+                        let chosen: Vec<&[u8]> =
+                            if worker % 2 == 0 { chosen.rev().collect() } else { chosen.collect() };
                         let _held = locks.lock(chosen.into_iter());
                         *total.lock().unwrap() += 1;
                     }

@@ -1,6 +1,8 @@
 //! Random steps on a region against a model: whatever is written, deleted, flushed, compacted and reopened in whatever
 //! order, a scan of all versions shows what HBase's rules say.
 
+#![allow(clippy::unwrap_used)] // A panic is how a test fails.
+
 mod common;
 
 use std::sync::Arc;
@@ -51,8 +53,11 @@ fn timestamp() -> impl Strategy<Value = i64> {
 }
 
 fn target() -> impl Strategy<Value = Target> {
-    (0..FAMILIES.len(), 0..QUALIFIERS.len(), timestamp())
-        .prop_map(|(family, qualifier, timestamp)| Target { family, qualifier, timestamp })
+    (0..FAMILIES.len(), 0..QUALIFIERS.len(), timestamp()).prop_map(|(family, qualifier, timestamp)| Target {
+        family,
+        qualifier,
+        timestamp,
+    })
 }
 
 fn marker() -> impl Strategy<Value = CellType> {
@@ -116,7 +121,9 @@ impl Pair {
                 self.model.compact(*family, *major);
             }
             Step::Reopen { clean } => self.reopen(*clean).await,
-            Step::Get { row, family, qualifier, versions } => self.get(*row, *family, *qualifier, *versions).await,
+            Step::Get { row, family, qualifier, versions } => {
+                self.get(*row, *family, *qualifier, *versions).await
+            }
         }
     }
 
@@ -174,14 +181,16 @@ impl Pair {
             family: Bytes::from_static(FAMILIES[family]),
             qualifiers: Some(vec![Bytes::from_static(QUALIFIERS[qualifier])]),
         };
-        let selection = CellSelection { columns: vec![columns], max_versions: versions, ..CellSelection::default() };
+        let selection =
+            CellSelection { columns: vec![columns], max_versions: versions, ..CellSelection::default() };
         let get = Get { row: Bytes::from_static(ROWS[row]), selection, existence_only: false };
         let list = self.opened.region.get(&get).await.unwrap();
         let found: Vec<_> = list.cells.iter().map(|(cell, _)| shown(&cell.view(0))).collect();
         let is_wanted = |shown: &common::model::Shown| {
             (&shown.0[..], &shown.1[..], &shown.2[..]) == (ROWS[row], FAMILIES[family], QUALIFIERS[qualifier])
         };
-        let expected: Vec<_> = self.model.scan().into_iter().filter(is_wanted).take(versions as usize).collect();
+        let expected: Vec<_> =
+            self.model.scan().into_iter().filter(is_wanted).take(versions as usize).collect();
         assert_eq!(found, expected, "a get of one column");
     }
 

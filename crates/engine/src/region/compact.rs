@@ -82,12 +82,11 @@ impl Region {
         if inputs.len() < enough {
             return Ok(0);
         }
-        self.counters.compacting_stores.fetch_add(1, Relaxed);
-        let _running = Running(self);
+        let _running = Running::begin(self, inputs.iter().map(|file| file.reader().info().entry_count).sum());
         let started = self.services.env.clock.monotonic();
-        let replaced = self.retired_names(at).into_iter().chain(inputs.iter().map(|file| file.name().to_string()));
-        let merge = Merge::files(&inputs, replaced.collect());
-        let output = match self.write_output(at, &merge).await? {
+        let mut replaced: Vec<String> = inputs.iter().map(|file| file.name().to_string()).collect();
+        replaced.extend(self.retired_names(at).into_iter().chain(self.stray_names(at)));
+        let output = match self.write_output(at, &Merge::files(&inputs, replaced)).await? {
             Some(output) => Some(self.move_in(output).await?),
             None => None,
         };
@@ -104,7 +103,12 @@ impl Region {
     }
 
     /// Tells the log before the view: who replays it finishes the swap.
-    async fn log_compaction(&self, at: usize, inputs: &[Arc<StoreFile>], output: Option<&StoreFile>) -> Result<()> {
+    async fn log_compaction(
+        &self,
+        at: usize,
+        inputs: &[Arc<StoreFile>],
+        output: Option<&StoreFile>,
+    ) -> Result<()> {
         let compaction = Compaction {
             region: self.marked.encoded.clone(),
             family: self.families()[at].name.clone(),
@@ -134,8 +138,12 @@ impl Region {
     }
 
     /// Names of files of a store that are compacted away but still in its directory.
-    pub(super) fn retired_names(&self, at: usize) -> Vec<String> {
-        self.retired().iter().filter(|(store, _)| *store == at).map(|(_, file)| file.name().to_string()).collect()
+    fn retired_names(&self, at: usize) -> Vec<String> {
+        self.retired()
+            .iter()
+            .filter(|(store, _)| *store == at)
+            .map(|(_, file)| file.name().to_string())
+            .collect()
     }
 
     /// Moves files that were compacted away, and that no view holds any more, to the archive. Called after every
@@ -161,11 +169,23 @@ impl Region {
     }
 }
 
-/// Says in the figures that a store is being compacted, as long as it lives.
-struct Running<'a>(&'a Region);
+/// Says in the figures that a store with so many cells is being compacted, as long as it lives.
+struct Running<'a> {
+    region: &'a Region,
+    cells: u64,
+}
+
+impl Running<'_> {
+    fn begin(region: &Region, cells: u64) -> Running<'_> {
+        region.counters.compacting_stores.fetch_add(1, Relaxed);
+        region.counters.compacting_cells.fetch_add(cells, Relaxed);
+        Running { region, cells }
+    }
+}
 
 impl Drop for Running<'_> {
     fn drop(&mut self) {
-        self.0.counters.compacting_stores.fetch_sub(1, Relaxed);
+        self.region.counters.compacting_stores.fetch_sub(1, Relaxed);
+        self.region.counters.compacted_cells.fetch_add(self.cells, Relaxed);
     }
 }

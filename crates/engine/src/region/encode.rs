@@ -74,8 +74,11 @@ impl Batch {
     /// The first check that fails; the batch is then as before.
     pub(super) fn add(&mut self, region: &Region, mutation: &Mutation) -> Result<()> {
         check_row(region, &mutation.row)?;
-        let cells =
-            if region.durability_of(mutation) == Durability::SkipWal { &mut self.unlogged } else { &mut self.logged };
+        let cells = if region.durability_of(mutation) == Durability::SkipWal {
+            &mut self.unlogged
+        } else {
+            &mut self.logged
+        };
         let before = cells.mark();
         let added = match mutation.cells.is_empty() && mutation.kind == MutationKind::Delete {
             true => cells.add_row_delete(region, mutation),
@@ -143,7 +146,9 @@ impl Cells {
             check_cell(mutation, &cell)?;
             let store = region.store_of(cell.family())?;
             let stamp = match stamp_of(cell.timestamp()) {
-                Stamp::Now if cell.kind() == CellType::Delete => Stamp::Newest(self.rank_in_column(first, &cell)),
+                Stamp::Now if cell.kind() == CellType::Delete => {
+                    Stamp::Newest(self.rank_in_column(first, &cell))
+                }
                 stamp => stamp,
             };
             self.add(region, store, key_value, stamp)?;
@@ -235,7 +240,8 @@ impl Cells {
         let key_at = at.start + LENGTHS_LEN;
         let value_at = key_at + at.key_len;
         let value_end = value_at + at.value_len;
-        let tags = if at.tags_len == 0 { &[][..] } else { &self.bytes[value_end + 2..value_end + 2 + at.tags_len] };
+        let tags =
+            if at.tags_len == 0 { &[][..] } else { &self.bytes[value_end + 2..value_end + 2 + at.tags_len] };
         Cell { key: &self.bytes[key_at..value_at], value: &self.bytes[value_at..value_end], tags, seq_id }
     }
 

@@ -112,7 +112,8 @@ impl Region {
     }
 
     fn frozen_families<'a>(&'a self, view: &'a RegionView) -> impl Iterator<Item = FamilyFiles> + 'a {
-        let with_cells = self.families().iter().zip(&view.stores).filter(|(_, store)| !store.active.is_empty());
+        let with_cells =
+            self.families().iter().zip(&view.stores).filter(|(_, store)| !store.active.is_empty());
         with_cells.map(|(family, _)| FamilyFiles { family: family.name.clone(), files: Vec::new(), bytes: 0 })
     }
 
@@ -124,7 +125,8 @@ impl Region {
         let files = self.snapshots_to_files(pending.seq_id).await?;
         let made = files.iter().flatten().count();
         let families = self.families_of(&files);
-        self.log_marker(|_, now_ms| self.marked.flush(FlushStep::Commit, pending.seq_id, &families, now_ms)).await?;
+        self.log_marker(|_, now_ms| self.marked.flush(FlushStep::Commit, pending.seq_id, &families, now_ms))
+            .await?;
         self.note_flushed(pending.seq_id);
         self.counters.flushes.fetch_add(1, Relaxed);
         debug!(region = %self.name, seq_id = pending.seq_id, files = made, "flushed");
@@ -150,38 +152,65 @@ impl Region {
     /// file, if there was a snapshot with cells that live.
     async fn snapshots_to_files(&self, seq_id: u64) -> Result<Vec<Option<Arc<StoreFile>>>> {
         let view = self.view.load_full();
-        let mut outputs: Vec<Option<Output>> = Vec::new();
-        for (at, store) in view.stores.iter().enumerate() {
-            outputs.push(match &store.snapshot {
-                Some(_) => self.write_output(at, &Merge::snapshot(store, seq_id, self.retired_names(at))).await?,
-                None => None,
-            });
+        let mut outputs = Vec::new();
+        for (at, store) in view.stores.iter().enumerate().filter(|(_, store)| store.snapshot.is_some()) {
+            match self.write_output(at, &Merge::snapshot(store, seq_id)).await {
+                Ok(output) => outputs.extend(output),
+                Err(error) => {
+                    self.discard_all(outputs).await;
+                    return Err(error);
+                }
+            }
         }
-        let mut files: Vec<Option<Arc<StoreFile>>> = Vec::new();
-        for output in outputs {
-            files.push(match output {
-                Some(output) => Some(self.move_in(output).await?),
-                None => None,
-            });
-        }
+        let files = self.move_all_in(view.stores.len(), outputs).await?;
         self.publish_flush(&files)?;
         Ok(files)
+    }
+
+    /// Moves files into their stores, all or none; per store the file, if it has one.
+    async fn move_all_in(&self, stores: usize, outputs: Vec<Output>) -> Result<Vec<Option<Arc<StoreFile>>>> {
+        let mut files = vec![None; stores];
+        let mut outputs = outputs.into_iter();
+        while let Some(output) = outputs.next() {
+            let store = output.store;
+            match self.move_in(output).await {
+                Ok(file) => files[store] = Some(file),
+                Err(error) => {
+                    for (store, file) in files.iter().enumerate() {
+                        if let Some(file) = file {
+                            self.take_out(store, file.name()).await;
+                        }
+                    }
+                    self.discard_all(outputs.collect()).await;
+                    return Err(error);
+                }
+            }
+        }
+        Ok(files)
+    }
+
+    async fn discard_all(&self, outputs: Vec<Output>) {
+        for output in outputs {
+            self.discard(output).await;
+        }
     }
 
     /// Puts files in the place of the snapshots.
     fn publish_flush(&self, files: &[Option<Arc<StoreFile>>]) -> Result<()> {
         let mut publish = self.publish_lock()?;
         let view = self.view.load_full();
-        let stores = view.stores.iter().zip(files).map(|(store, file): (&StoreView, _)| match &store.snapshot {
-            Some(_) => store.flushed(file.clone()),
-            None => store.clone(),
-        });
+        let stores =
+            view.stores.iter().zip(files).map(|(store, file): (&StoreView, _)| match &store.snapshot {
+                Some(_) => store.flushed(file.clone()),
+                None => store.clone(),
+            });
         self.set_view(&mut publish, RegionView { stores: stores.collect() });
         Ok(())
     }
 
     fn families_of(&self, files: &[Option<Arc<StoreFile>>]) -> Vec<FamilyFiles> {
-        let made = self.families().iter().zip(files).filter_map(|(family, file)| Some((family, file.as_ref()?)));
+        let made =
+            self.families().iter().zip(files).filter_map(|(family, file)| Some((family, file.as_ref()?)));
         made.map(|(family, file)| FamilyFiles {
             family: family.name.clone(),
             files: vec![file.name().to_string()],

@@ -106,6 +106,7 @@ impl Region {
             state: AtomicU8::new(RegionState::Closed as u8),
             flushing: tokio::sync::Mutex::new(None),
             retired: Mutex::default(),
+            strays: Mutex::default(),
             counters: figures::Counters::default(),
         })
     }
@@ -137,7 +138,8 @@ impl Region {
 
     /// Replays the files that a split of logs left in the region's directory, and removes them when all is in files.
     async fn replay_recovered_edits(&self) -> Result<u64> {
-        let files = recovered_edits(&*self.services.fs, &self.services.root.recovered_edits_dir(&self.info)).await?;
+        let files =
+            recovered_edits(&*self.services.fs, &self.services.root.recovered_edits_dir(&self.info)).await?;
         let mut highest = 0;
         for path in &files {
             let mut log = wal::LogReader::open(&*self.services.fs, path).await?;
@@ -161,8 +163,11 @@ impl Region {
         if compaction.outputs.is_empty() || !compaction.outputs.iter().all(is_there) {
             return Ok(());
         }
-        let inputs: Vec<Arc<StoreFile>> =
-            files.iter().filter(|file| compaction.inputs.iter().any(|name| name == file.name())).cloned().collect();
+        let inputs: Vec<Arc<StoreFile>> = files
+            .iter()
+            .filter(|file| compaction.inputs.iter().any(|name| name == file.name()))
+            .cloned()
+            .collect();
         if !inputs.is_empty() {
             info!(region = %self.name, inputs = inputs.len(), "finishing a compaction that the log tells of");
             self.publish_compaction(at, &inputs, None)?;

@@ -3,11 +3,13 @@
 //! A file is written and synced outside its store, under the name it will have; then it is moved in, the directory is
 //! synced, and it is opened again: only what was read back is published.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, MutexGuard, PoisonError};
 
 use cell::schema::{BloomType, FamilyDescriptor};
+use fs::FilePath;
 use hfile::{StoreInfo, Writer, WriterOptions};
+use tracing::warn;
 
 use crate::error::{Error, Result};
 use crate::memstore::Memstore;
@@ -25,22 +27,23 @@ pub(super) struct Merge {
 
 /// A file that is complete but not in its store yet.
 pub(super) struct Output {
-    store: usize,
+    pub(super) store: usize,
     name: String,
 }
 
 impl Merge {
     /// The snapshot of a store, for a flush with the sequence id `seq_id`.
-    pub(super) fn snapshot(store: &StoreView, seq_id: u64, replaced: Vec<String>) -> Merge {
-        let info = StoreInfo { max_seq_id: seq_id, compacted_files: replaced, ..StoreInfo::default() };
+    pub(super) fn snapshot(store: &StoreView, seq_id: u64) -> Merge {
+        let info = StoreInfo { max_seq_id: seq_id, ..StoreInfo::default() };
         Merge { snapshot: store.snapshot.clone(), files: Vec::new(), retention: Retention::Minor, info }
     }
 
-    /// All files of a store. `replaced` are the names of all that the output stands for: the files, and those that
-    /// went into them but are not archived yet.
+    /// All files of a store. `replaced` are the names of all that the output stands for: the files, those that went
+    /// into them but are not archived yet, and strays, whose cells are in them too.
     pub(super) fn files(files: &[Arc<StoreFile>], replaced: Vec<String>) -> Merge {
         let max_seq_id = files.iter().map(|file| file.seq_id()).max().unwrap_or(0);
-        let info = StoreInfo { max_seq_id, is_major: true, compacted_files: replaced, ..StoreInfo::default() };
+        let info =
+            StoreInfo { max_seq_id, is_major: true, compacted_files: replaced, ..StoreInfo::default() };
         Merge { snapshot: None, files: files.to_vec(), retention: Retention::Major, info }
     }
 
@@ -52,45 +55,98 @@ impl Merge {
 }
 
 impl Region {
-    /// Writes a file of the store `at`; `None` if no cell was left and none is needed.
+    /// Writes a file of the store `at`; `None` if no cell was left and none is needed. On an error nothing is left.
     pub(super) async fn write_output(&self, at: usize, merge: &Merge) -> Result<Option<Output>> {
-        let family = &self.families[at];
         let name = layout::store::random_name(&*self.services.env.random);
+        let output = Output { store: at, name };
+        match self.write_cells(&output, merge).await {
+            Ok(true) => Ok(Some(output)),
+            Ok(false) => Ok(None),
+            Err(error) => {
+                self.discard(output).await;
+                Err(error)
+            }
+        }
+    }
+
+    /// Writes the cells of a merge; whether there is a file.
+    async fn write_cells(&self, output: &Output, merge: &Merge) -> Result<bool> {
         let mut writer = match merge.is_needed_empty() {
-            true => Some(self.create_file(family, &name, merge).await?),
+            true => Some(self.create_file(output, merge).await?),
             false => None,
         };
-        let mut cells = self.merged_cells(at, merge);
+        let mut cells = self.merged_cells(output.store, merge);
         while let Some(cell) = cells.next().await? {
             let writer = match &mut writer {
                 Some(writer) => writer,
-                none => none.insert(self.create_file(family, &name, merge).await?),
+                none => none.insert(self.create_file(output, merge).await?),
             };
             writer.append(&cell).await?;
         }
         let Some(mut writer) = writer else {
-            return Ok(None);
+            return Ok(false);
         };
         writer.put_store_info(&merge.info);
         writer.finish().await?;
-        Ok(Some(Output { store: at, name }))
+        Ok(true)
     }
 
-    /// Moves a file into its store, makes its name durable and opens it.
-    pub(super) async fn move_in(&self, output: Output) -> Result<Arc<StoreFile>> {
-        let family = &self.families[output.store].name;
-        let root = &self.services.root;
-        let from = root.family_tmp_dir(&self.info, family).join(&output.name);
-        let to = root.family_dir(&self.info, family).join(&output.name);
-        self.services.fs.rename(&from, &to).await?;
-        match self.settle(output.store, &output.name).await {
-            Ok(file) => Ok(file),
-            Err(error) => {
-                // Its cells are still elsewhere; left in place it would only be read twice after the next open.
-                let _ = self.services.fs.delete(&to).await;
-                Err(error)
-            }
+    /// Removes a file that will not be moved in. If that fails, the next open does it.
+    pub(super) async fn discard(&self, output: Output) {
+        let path = self.scratch_path(&output);
+        if let Err(error) = self.services.fs.delete(&path).await {
+            warn!(file = %path, %error, "an unfinished file could not be removed");
         }
+    }
+
+    /// Moves a file into its store, makes its name durable and opens it. On an error it is in the store no more, or
+    /// known as a stray.
+    pub(super) async fn move_in(&self, output: Output) -> Result<Arc<StoreFile>> {
+        let to = self.store_dir(output.store).join(&output.name);
+        let moved = match self.services.fs.rename(&self.scratch_path(&output), &to).await {
+            Ok(()) => self.settle(output.store, &output.name).await,
+            Err(error) => Err(error.into()),
+        };
+        if moved.is_err() {
+            // A rename that failed may have happened, or not.
+            self.take_out(output.store, &output.name).await;
+            self.discard(output).await;
+        }
+        moved
+    }
+
+    /// Removes a file from its store that no view has, and whose cells are elsewhere.
+    ///
+    /// Where it cannot be known to be gone, its name is remembered: compactions list it as replaced. Else it could come
+    /// back after a crash, when what hid some of its cells was dropped.
+    pub(super) async fn take_out(&self, store: usize, name: &str) {
+        let dir = self.store_dir(store);
+        let removed = async {
+            self.services.fs.delete(&dir.join(name)).await?;
+            self.services.fs.sync_dir(&dir).await
+        };
+        if let Err(error) = removed.await {
+            warn!(file = %dir.join(name), %error, "a file that is not needed may come back; compactions will say so");
+            self.strays().push((store, name.to_string()));
+        }
+    }
+
+    /// Names of files of a store that may be in its directory although no view has them.
+    pub(super) fn stray_names(&self, at: usize) -> Vec<String> {
+        self.strays().iter().filter(|(store, _)| *store == at).map(|(_, name)| name.clone()).collect()
+    }
+
+    fn strays(&self) -> MutexGuard<'_, Vec<(usize, String)>> {
+        // A list of names: whole after any panic.
+        self.strays.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn store_dir(&self, at: usize) -> FilePath {
+        self.services.root.family_dir(&self.info, &self.families[at].name)
+    }
+
+    fn scratch_path(&self, output: &Output) -> FilePath {
+        self.services.root.family_tmp_dir(&self.info, &self.families[output.store].name).join(&output.name)
     }
 
     /// The cells that live on, for readers from the smallest read point on.
@@ -107,18 +163,18 @@ impl Region {
         )
     }
 
-    async fn create_file(&self, family: &FamilyDescriptor, name: &str, merge: &Merge) -> Result<Writer> {
-        let mut options = self.writer_options(family)?;
+    async fn create_file(&self, output: &Output, merge: &Merge) -> Result<Writer> {
+        let mut options = self.writer_options(&self.families[output.store])?;
         options.include_tags = match merge.files.is_empty() {
             true => self.has_tags.load(Ordering::Relaxed),
             false => merge.files.iter().any(|file| file.reader().info().includes_tags),
         };
         let fs = &*self.services.fs;
-        let dir = self.services.root.family_tmp_dir(&self.info, &family.name);
-        if fs.stat(&dir).await?.is_none() {
-            fs.make_dirs(&dir).await?;
+        let path = self.scratch_path(output);
+        if fs.stat(&path.parent()).await?.is_none() {
+            fs.make_dirs(&path.parent()).await?;
         }
-        Ok(Writer::create(fs, &dir.join(name), options).await?)
+        Ok(Writer::create(fs, &path, options).await?)
     }
 
     /// How files of `family` are written.
@@ -134,7 +190,9 @@ impl Region {
             compression,
             bloom,
             bloom_prefix_len,
-            compress_tags: family.attribute("COMPRESS_TAGS").is_none_or(|text| !text.eq_ignore_ascii_case("false")),
+            compress_tags: family
+                .attribute("COMPRESS_TAGS")
+                .is_none_or(|text| !text.eq_ignore_ascii_case("false")),
             create_time_ms: self.services.env.clock.now_ms(),
             ..WriterOptions::default()
         })

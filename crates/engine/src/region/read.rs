@@ -154,7 +154,10 @@ fn cut_to_region(scan: &Scan, info: &RegionInfo) -> Scan {
 
 impl FamilyRules {
     /// The rules by which a region of these settings keeps the cells of `family`.
-    pub(super) fn in_region(family: &cell::schema::FamilyDescriptor, options: &super::RegionOptions) -> FamilyRules {
+    pub(super) fn in_region(
+        family: &cell::schema::FamilyDescriptor,
+        options: &super::RegionOptions,
+    ) -> FamilyRules {
         let purge_deletes_after_ms = options.purge_deletes_after.as_millis() as i64;
         FamilyRules { purge_deletes_after_ms, ..FamilyRules::of(family) }
     }

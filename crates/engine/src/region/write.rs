@@ -40,7 +40,10 @@ impl Region {
         let mut results: Vec<Result<()>> =
             mutations.iter().map(|mutation| batch.add(self, mutation)).collect();
         if let Err(error) = self.commit(batch).await {
-            results.iter_mut().filter(|result| result.is_ok()).for_each(|result| *result = Err(error.clone()));
+            results
+                .iter_mut()
+                .filter(|result| result.is_ok())
+                .for_each(|result| *result = Err(error.clone()));
         }
         results
     }

@@ -66,7 +66,7 @@ impl<N> Shared<N> {
     }
 
     fn before_change(&self) {
-        if self.random.next_u64() % self.one_in == 0 {
+        if self.random.next_u64().is_multiple_of(self.one_in) {
             let picture = self.picture();
             self.pictures.lock().unwrap().push(picture);
         }
@@ -74,7 +74,11 @@ impl<N> Shared<N> {
 }
 
 impl<N: Send + 'static> FileSystem for Camera<N> {
-    fn create<'a>(&'a self, path: &'a FilePath, storage: Storage) -> BoxFuture<'a, Result<Box<dyn FileWriter>>> {
+    fn create<'a>(
+        &'a self,
+        path: &'a FilePath,
+        storage: Storage,
+    ) -> BoxFuture<'a, Result<Box<dyn FileWriter>>> {
         Box::pin(async move {
             self.shared.before_change();
             let inner = self.memory.create(path, storage).await?;

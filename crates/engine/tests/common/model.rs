@@ -70,8 +70,11 @@ fn visible(cells: &[ModelCell], versions: usize) -> Vec<ModelCell> {
 
 impl Model {
     pub fn new(table: &TableDescriptor) -> Model {
-        let families: Vec<(Vec<u8>, usize)> =
-            table.families.values().map(|family| (family.name.to_vec(), family.max_versions() as usize)).collect();
+        let families: Vec<(Vec<u8>, usize)> = table
+            .families
+            .values()
+            .map(|family| (family.name.to_vec(), family.max_versions() as usize))
+            .collect();
         let stores = families.len();
         Model { families, memory: vec![Vec::new(); stores], files: vec![Vec::new(); stores], next_order: 0 }
     }
@@ -83,7 +86,8 @@ impl Model {
             let mut markers_met: Vec<(Vec<u8>, Vec<u8>)> = Vec::new();
             if mutation.cells.is_empty() && mutation.kind == MutationKind::Delete {
                 for family in 0..self.families.len() {
-                    let timestamp = if mutation.timestamp == LATEST_TIMESTAMP { now } else { mutation.timestamp };
+                    let timestamp =
+                        if mutation.timestamp == LATEST_TIMESTAMP { now } else { mutation.timestamp };
                     self.put_in(family, &mutation.row, b"", timestamp, CellType::DeleteFamily, b"");
                 }
             }
@@ -92,7 +96,8 @@ impl Model {
                 let timestamp = match cell.timestamp() {
                     LATEST_TIMESTAMP if cell.kind() == CellType::Delete => {
                         markers_met.push((cell.family().to_vec(), cell.qualifier().to_vec()));
-                        let nth = markers_met.iter().filter(|met| **met == *markers_met.last().unwrap()).count();
+                        let nth =
+                            markers_met.iter().filter(|met| **met == *markers_met.last().unwrap()).count();
                         before.nth_newest(&cell, nth).unwrap_or(now)
                     }
                     LATEST_TIMESTAMP => now,
@@ -108,7 +113,15 @@ impl Model {
         self.families.iter().position(|(known, _)| known == name).expect("a family of the table")
     }
 
-    fn put_in(&mut self, family: usize, row: &[u8], qualifier: &[u8], timestamp: i64, kind: CellType, value: &[u8]) {
+    fn put_in(
+        &mut self,
+        family: usize,
+        row: &[u8],
+        qualifier: &[u8],
+        timestamp: i64,
+        kind: CellType,
+        value: &[u8],
+    ) {
         self.next_order += 1;
         self.memory[family].push(ModelCell {
             row: row.to_vec(),
@@ -141,7 +154,12 @@ impl Model {
             .map(|put| (put.row, put.family, put.qualifier, put.timestamp, put.value))
             .collect();
         shown.sort_by(|left, right| {
-            (&left.0, &left.1, &left.2, Reverse(left.3)).cmp(&(&right.0, &right.1, &right.2, Reverse(right.3)))
+            (&left.0, &left.1, &left.2, Reverse(left.3)).cmp(&(
+                &right.0,
+                &right.1,
+                &right.2,
+                Reverse(right.3),
+            ))
         });
         shown
     }

@@ -28,9 +28,9 @@ pub struct Opened {
 
 /// A table of one family with one version and one with three.
 pub fn table() -> TableDescriptor {
-    TableDescriptor::new(TableName::parse("t").unwrap())
-        .with_family(FamilyDescriptor::new("f"))
-        .with_family(FamilyDescriptor::new("g").with("VERSIONS", "3").with("DATA_BLOCK_ENCODING", "FAST_DIFF"))
+    TableDescriptor::new(TableName::parse("t").unwrap()).with_family(FamilyDescriptor::new("f")).with_family(
+        FamilyDescriptor::new("g").with("VERSIONS", "3").with("DATA_BLOCK_ENCODING", "FAST_DIFF"),
+    )
 }
 
 pub fn region_info() -> RegionInfo {
@@ -43,6 +43,16 @@ pub fn options() -> RegionOptions {
 
 /// Opens the region, after replaying all logs that are there.
 pub async fn open(env: &Env, fs: Arc<dyn FileSystem>, options: RegionOptions) -> Result<Opened, String> {
+    open_table(env, fs, options, &table()).await
+}
+
+/// As [`open`], for a table of other attributes.
+pub async fn open_table(
+    env: &Env,
+    fs: Arc<dyn FileSystem>,
+    options: RegionOptions,
+    table: &TableDescriptor,
+) -> Result<Opened, String> {
     let root = RootDir::new(FilePath::root());
     let text = |error: &dyn std::fmt::Display| format!("opening: {error}");
     root.write_region_info(&*fs, &region_info()).await.map_err(|error| text(&error))?;
@@ -61,24 +71,33 @@ pub async fn open(env: &Env, fs: Arc<dyn FileSystem>, options: RegionOptions) ->
     let mut log_options = LogOptions::new(dir_of(run), &format!("host%2C16020%2C{run}"), root.old_wals_dir());
     log_options.reserve_bytes = 4096;
     let dead = Arc::new(AtomicBool::new(false));
-    let on_fatal = { let dead = dead.clone(); Arc::new(move |_: &wal::Error| dead.store(true, Ordering::Release)) };
-    let log = Log::start(env.clone(), fs.clone(), log_options, on_fatal).await.map_err(|error| text(&error))?;
+    let on_fatal = {
+        let dead = dead.clone();
+        Arc::new(move |_: &wal::Error| dead.store(true, Ordering::Release))
+    };
+    let log =
+        Log::start(env.clone(), fs.clone(), log_options, on_fatal).await.map_err(|error| text(&error))?;
     log.adopt(index.old_logs());
     let entries = wal::recovery::read_region(fs.clone(), index, &region_info().encoded_name());
-    let services = RegionServices {
+    let services = services(env, fs, log.clone(), options);
+    let opening = Opening { info: region_info(), table: Arc::new(table.clone()), entries: Box::new(entries) };
+    let region = Region::open(services, opening).await.map_err(|error| text(&error))?;
+    Ok(Opened { region, log, dead })
+}
+
+/// What the region stands on, without a server.
+pub fn services(env: &Env, fs: Arc<dyn FileSystem>, log: Arc<Log>, options: RegionOptions) -> RegionServices {
+    RegionServices {
         env: env.clone(),
         fs,
-        root,
-        log: log.clone(),
+        root: RootDir::new(FilePath::root()),
+        log,
         loader: Arc::new(BlockLoader::new(1 << 20)),
         budget: Arc::new(MemstoreBudget::unlimited()),
         maintenance: Arc::new(ByCallOnly),
         options: Arc::new(options),
         server: None,
-    };
-    let opening = Opening { info: region_info(), table: Arc::new(table()), entries: Box::new(entries) };
-    let region = Region::open(services, opening).await.map_err(|error| text(&error))?;
-    Ok(Opened { region, log, dead })
+    }
 }
 
 /// All versions of all cells of the region, in order.
@@ -91,7 +110,13 @@ pub async fn scan(region: &Region) -> Result<Vec<Shown>, String> {
 
 pub fn shown(cell: &cell::Cell<'_>) -> Shown {
     assert_eq!(cell.kind(), CellType::Put, "markers are never shown");
-    (cell.row().to_vec(), cell.family().to_vec(), cell.qualifier().to_vec(), cell.timestamp(), cell.value.to_vec())
+    (
+        cell.row().to_vec(),
+        cell.family().to_vec(),
+        cell.qualifier().to_vec(),
+        cell.timestamp(),
+        cell.value.to_vec(),
+    )
 }
 
 /// A number below `n`.
@@ -101,7 +126,8 @@ pub fn below(random: &dyn Random, n: u64) -> u64 {
 
 /// Runs `test` on a runtime whose time passes only when all wait.
 pub fn run<T>(test: impl Future<Output = T>) -> T {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
     runtime.block_on(test)
 }
 

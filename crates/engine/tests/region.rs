@@ -1,0 +1,509 @@
+//! A region seen from outside, one behaviour a test: what is refused and why, which timestamps cells get, what happens
+//! when the disk fails, what is left in the directory.
+
+#![allow(clippy::unwrap_used)] // A panic is how a test fails.
+
+mod common;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use base::BoxFuture;
+use base::env::{Clock, Env};
+use bytes::Bytes;
+use cell::cell::CellType;
+use cell::mutation::{Durability, Mutation};
+use cell::query::{CellSelection, Get, Scan};
+use cell::{KeyValue, LATEST_TIMESTAMP};
+use common::model::Shown;
+use common::world::{Opened, open, open_table, options, region_info, run, scan, table};
+use engine::region::{CompactionKind, Flushed, RegionOptions, RegionState};
+use engine::scanner::CellList;
+use engine::{Error, Region};
+use fs::faulty::{Fault, Faulty, Operation, Plan, Rule};
+use fs::memory::MemoryFs;
+use fs::{FilePath, FileSystem};
+
+fn put_at(row: &str, family: &str, qualifier: &str, timestamp: i64, value: &str) -> Mutation {
+    let (family, qualifier) = (family.as_bytes(), qualifier.as_bytes());
+    let cell = KeyValue::new(row.as_bytes(), family, qualifier, timestamp, CellType::Put, value.as_bytes());
+    Mutation::put(row.as_bytes().to_vec(), vec![cell])
+}
+
+fn put(row: &str, value: &str) -> Mutation {
+    put_at(row, "f", "q", LATEST_TIMESTAMP, value)
+}
+
+fn delete_newest(row: &str, times: usize) -> Mutation {
+    let marker = KeyValue::new(row.as_bytes(), b"g", b"q", LATEST_TIMESTAMP, CellType::Delete, b"");
+    Mutation::delete(row.as_bytes().to_vec(), vec![marker; times])
+}
+
+async fn one(region: &Region, mutation: Mutation) -> Result<(), Error> {
+    region.batch(vec![mutation]).await.remove(0)
+}
+
+/// `row=value` of all cells shown.
+async fn values(region: &Region) -> String {
+    let text = |shown: &Shown| format!("{}={}", shown.0.escape_ascii(), shown.4.escape_ascii());
+    scan(region).await.unwrap().iter().map(text).collect::<Vec<_>>().join(" ")
+}
+
+async fn fresh(options: RegionOptions) -> (Opened, MemoryFs, Env) {
+    let (env, memory) = (base::testing::env(7), MemoryFs::new());
+    (open(&env, Arc::new(memory.clone()), options).await.unwrap(), memory, env)
+}
+
+async fn names(fs: &dyn FileSystem, dir: &str) -> Vec<String> {
+    match fs.list(&FilePath::new(dir)).await {
+        Ok(entries) => entries.into_iter().map(|entry| entry.name).collect(),
+        Err(_) => Vec::new(),
+    }
+}
+
+fn store_dir() -> String {
+    format!("data/default/t/{}/f", region_info().encoded_name())
+}
+
+#[test]
+fn each_mutation_of_a_batch_is_answered_by_itself() {
+    run(async {
+        let (opened, ..) = fresh(RegionOptions { cell_bytes_max: 100, ..options() }).await;
+        let mut wrong_row = put("a", "v");
+        wrong_row.row = "b".into();
+        let marker_in_put = Mutation::put("a", delete_newest("a", 1).cells);
+        let batch = vec![
+            put("a", "1"),
+            put_at("b", "x", "q", 1, "v"),
+            put("c", &"v".repeat(100)),
+            wrong_row,
+            marker_in_put,
+            Mutation::put("", vec![]),
+            put("d", "2"),
+        ];
+        let results = opened.region.batch(batch).await;
+        let is_bad = |at: usize| matches!(results[at], Err(Error::BadRequest { .. }));
+        assert!(results[0].is_ok() && results[6].is_ok());
+        assert!(matches!(&results[1], Err(Error::NoSuchFamily { family, .. }) if family == "x"));
+        assert!((2..6).all(is_bad), "{results:?}");
+        assert_eq!(values(&opened.region).await, "a=1 d=2");
+    });
+}
+
+#[test]
+fn an_atomic_batch_is_all_or_nothing() {
+    run(async {
+        let (opened, ..) = fresh(options()).await;
+        let error = opened.region.batch_atomic(vec![put("a", "1"), put_at("b", "x", "q", 1, "v")]).await;
+        assert!(matches!(error, Err(Error::NoSuchFamily { .. })));
+        assert_eq!(values(&opened.region).await, "");
+        opened.region.batch_atomic(vec![put("a", "1"), put("b", "2")]).await.unwrap();
+        assert_eq!(values(&opened.region).await, "a=1 b=2");
+    });
+}
+
+#[test]
+fn rows_of_other_regions_are_refused() {
+    run(async {
+        let (env, memory) = (base::testing::env(7), MemoryFs::new());
+        let opened = open(&env, Arc::new(memory.clone()), options()).await.unwrap();
+        let mut info = region_info();
+        (info.start_key, info.end_key) = ("c".into(), "g".into());
+        let services = common::world::services(&env, Arc::new(memory), opened.log.clone(), options());
+        let entries = Box::new(engine::replay::NoEntries);
+        let opening = engine::Opening { info, table: Arc::new(table()), entries };
+        let region = Region::open(services, opening).await.unwrap();
+        for (row, inside) in [("b", false), ("c", true), ("fz", true), ("g", false)] {
+            let (written, get) = (one(&region, put(row, "v")).await, get(row));
+            let read = region.get(&get).await;
+            assert_eq!(written.is_ok(), inside, "{row}");
+            assert_eq!(read.is_ok(), inside, "{row}");
+            assert!(inside || matches!(written, Err(Error::WrongRegion { .. })));
+        }
+        assert_eq!(values(&region).await, "c=v fz=v");
+    });
+}
+
+fn get(row: &str) -> Get {
+    Get {
+        row: Bytes::copy_from_slice(row.as_bytes()),
+        selection: CellSelection::default(),
+        existence_only: false,
+    }
+}
+
+#[test]
+fn a_read_only_table_is_read_only() {
+    run(async {
+        let (env, memory) = (base::testing::env(7), MemoryFs::new());
+        let mut table = table();
+        table.attributes.insert("READONLY".into(), "true".into());
+        let opened = open_table(&env, Arc::new(memory), options(), &table).await.unwrap();
+        assert!(matches!(one(&opened.region, put("a", "1")).await, Err(Error::ReadOnly { .. })));
+        assert_eq!(values(&opened.region).await, "");
+    });
+}
+
+/// A wall clock that a test moves; the rest is tokio's.
+struct Moved {
+    wall_ms: AtomicU64,
+    inner: Arc<dyn Clock>,
+}
+
+impl Clock for Moved {
+    fn now_ms(&self) -> u64 {
+        self.wall_ms.load(Ordering::Relaxed)
+    }
+    fn monotonic(&self) -> Duration {
+        self.inner.monotonic()
+    }
+    fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()> {
+        self.inner.sleep(duration)
+    }
+}
+
+#[test]
+fn the_servers_timestamps_never_go_back() {
+    run(async {
+        let mut env = base::testing::env(7);
+        let clock = Arc::new(Moved { wall_ms: AtomicU64::new(5000), inner: env.clock.clone() });
+        env.clock = clock.clone();
+        let opened = open(&env, Arc::new(MemoryFs::new()), options()).await.unwrap();
+        one(&opened.region, put("a", "early")).await.unwrap();
+        clock.wall_ms.store(3000, Ordering::Relaxed);
+        one(&opened.region, put("a", "late")).await.unwrap();
+        let shown = scan(&opened.region).await.unwrap();
+        assert_eq!((shown[0].3, &shown[0].4[..]), (5000, &b"late"[..]));
+    });
+}
+
+#[test]
+fn a_marker_of_the_newest_version_finds_it_in_memory_and_in_files() {
+    run(async {
+        let (opened, _, env) = fresh(options()).await;
+        let region = &opened.region;
+        for timestamp in 1..=3 {
+            one(region, put_at("a", "g", "q", timestamp, &timestamp.to_string())).await.unwrap();
+            region.flush().await.unwrap();
+        }
+        one(region, delete_newest("a", 2)).await.unwrap();
+        assert_eq!(values(region).await, "a=1");
+        one(region, delete_newest("a", 1)).await.unwrap();
+        assert_eq!(values(region).await, "");
+        // Nothing is left to delete: the marker stands at the server's clock and hides nothing that comes later.
+        one(region, delete_newest("a", 1)).await.unwrap();
+        one(region, put_at("a", "g", "q", 9, "9")).await.unwrap();
+        assert_eq!(values(region).await, "a=9");
+        let raw = Scan { raw: true, ..Scan::default() };
+        let markers = region.scan_all(&raw).await.unwrap();
+        let newest = markers.cells.iter().map(|(cell, _)| cell.view(0).timestamp()).max().unwrap();
+        assert!(newest <= env.clock.now_ms() as i64);
+    });
+}
+
+#[test]
+fn what_is_not_to_be_logged_is_lost_by_a_crash_and_kept_by_a_flush() {
+    run(async {
+        let (opened, memory, env) = fresh(options()).await;
+        let unlogged = |row| Mutation { durability: Durability::SkipWal, ..put(row, "u") };
+        let results = opened.region.batch(vec![unlogged("a"), put("b", "l")]).await;
+        assert!(results.iter().all(Result::is_ok));
+        assert_eq!(values(&opened.region).await, "a=u b=l");
+        let crashed = memory.crash(&mut || 0);
+        let reopened = open(&env, Arc::new(crashed), options()).await.unwrap();
+        assert_eq!(values(&reopened.region).await, "b=l");
+        opened.region.flush().await.unwrap();
+        let reopened = open(&env, Arc::new(memory.crash(&mut || 0)), options()).await.unwrap();
+        assert_eq!(values(&reopened.region).await, "a=u b=l");
+    });
+}
+
+#[test]
+fn a_full_memstore_refuses_writes_until_it_is_flushed() {
+    run(async {
+        let options = RegionOptions { flush_bytes: 32 << 10, block_multiplier: 2, ..options() };
+        let (opened, ..) = fresh(options).await;
+        let region = &opened.region;
+        let mut rows = 0;
+        let refused = loop {
+            match one(region, put(&format!("r{rows:04}"), &"v".repeat(1000))).await {
+                Ok(()) => rows += 1,
+                Err(error) => break error,
+            }
+            assert!(rows < 10_000, "a memstore without bounds");
+        };
+        assert!(matches!(refused, Error::TooBusy { .. }), "{refused}");
+        assert!(region.figures().memstore_bytes > 64 << 10);
+        region.flush().await.unwrap();
+        assert_eq!(region.figures().memstore_data_bytes, 0);
+        one(region, put("z", "v")).await.unwrap();
+        assert_eq!(scan(region).await.unwrap().len(), rows + 1);
+    });
+}
+
+#[test]
+fn a_closed_region_is_empty_in_memory_and_serves_nothing() {
+    run(async {
+        let (opened, memory, env) = fresh(options()).await;
+        one(&opened.region, put("a", "1")).await.unwrap();
+        opened.region.close().await.unwrap();
+        opened.region.close().await.unwrap();
+        assert_eq!(opened.region.state(), RegionState::Closed);
+        assert!(matches!(one(&opened.region, put("a", "2")).await, Err(Error::NotServing { .. })));
+        assert!(matches!(opened.region.get(&get("a")).await, Err(Error::NotServing { .. })));
+        let last = opened.region.mvcc().write_point();
+        let edits = format!("data/default/t/{}/recovered.edits", region_info().encoded_name());
+        assert_eq!(names(&memory, &edits).await, [format!("{last}.seqid")]);
+        let reopened = open(&env, Arc::new(memory), options()).await.unwrap();
+        assert_eq!(reopened.region.open_seq_id(), last + 1);
+        assert_eq!(reopened.region.figures().memstore_data_bytes, 0);
+        assert_eq!(values(&reopened.region).await, "a=1");
+    });
+}
+
+#[test]
+fn a_new_region_begins_with_hbases_sequence_id() {
+    run(async {
+        let (opened, ..) = fresh(options()).await;
+        assert_eq!(opened.region.open_seq_id(), 2);
+        assert_eq!(opened.region.flush().await.unwrap(), Flushed::Nothing);
+    });
+}
+
+async fn over_faults() -> (Opened, Faulty, MemoryFs, Env) {
+    let (env, memory) = (base::testing::env(7), MemoryFs::new());
+    let faulty = Faulty::new(Arc::new(memory.clone()), Plan::new(env.clock.clone()));
+    let opened = open(&env, Arc::new(faulty.clone()), options()).await.unwrap();
+    (opened, faulty, memory, env)
+}
+
+#[test]
+fn a_flush_that_fails_keeps_what_it_could_not_write_and_the_next_one_writes_it() {
+    run(async {
+        for operation in
+            [Operation::Create, Operation::Append, Operation::Sync, Operation::Rename, Operation::SyncDir]
+        {
+            let (opened, faulty, memory, _) = over_faults().await;
+            let batch = vec![put("a", "1"), put_at("a", "g", "q", 1, "2")];
+            assert!(opened.region.batch(batch).await.iter().all(Result::is_ok));
+            faulty.add(Rule::new(Fault::Fail).on(operation).at("data/default"));
+            opened.region.flush().await.expect_err("no flush can succeed");
+            assert_eq!(values(&opened.region).await, "a=1 a=2", "{operation:?}");
+            one(&opened.region, put("b", "3")).await.unwrap();
+            faulty.heal();
+            assert!(matches!(opened.region.flush().await.unwrap(), Flushed::Files { .. }));
+            assert_eq!(opened.region.figures().memstore_data_bytes, 0);
+            assert_eq!(values(&opened.region).await, "a=1 a=2 b=3", "{operation:?}");
+            let scratch = format!("data/default/t/{}/.tmp/f", region_info().encoded_name());
+            assert_eq!(names(&memory, &scratch).await, [""; 0], "{operation:?}");
+        }
+    });
+}
+
+#[test]
+fn a_full_disk_is_survived() {
+    run(async {
+        let (opened, faulty, ..) = over_faults().await;
+        one(&opened.region, put("a", &"v".repeat(5000))).await.unwrap();
+        faulty.set_space(Some(2000));
+        assert!(matches!(opened.region.flush().await, Err(Error::Fs(fs::Error::NoSpace { .. }))));
+        faulty.set_space(None);
+        opened.region.flush().await.unwrap();
+        assert_eq!(scan(&opened.region).await.unwrap().len(), 1);
+    });
+}
+
+#[test]
+fn a_log_that_fails_twice_ends_the_region() {
+    run(async {
+        let (opened, faulty, memory, env) = over_faults().await;
+        one(&opened.region, put("a", "1")).await.unwrap();
+        faulty.add(Rule::new(Fault::Fail).on(Operation::Sync).at("WALs"));
+        let results = opened.region.batch(vec![put("b", "2"), put("c", "3")]).await;
+        assert!(results.iter().all(|result| matches!(result, Err(Error::Log { .. }))), "{results:?}");
+        assert!(opened.dead.load(Ordering::Acquire), "the server is told");
+        // The failed writes are in the memstore: nothing may be read, written or flushed any more.
+        assert!(matches!(opened.region.get(&get("b")).await, Err(Error::Log { .. })));
+        assert!(matches!(one(&opened.region, put("d", "4")).await, Err(Error::Log { .. })));
+        opened.region.flush().await.expect_err("a flush would make durable what was refused");
+        let reopened = open(&env, Arc::new(memory.crash(&mut || 0)), options()).await.unwrap();
+        assert_eq!(values(&reopened.region).await, "a=1");
+    });
+}
+
+#[test]
+fn a_log_that_fails_once_loses_nothing() {
+    run(async {
+        let (opened, faulty, memory, env) = over_faults().await;
+        faulty.add(Rule::new(Fault::Fail).on(Operation::Sync).at("WALs").times(1));
+        one(&opened.region, put("a", "1")).await.unwrap();
+        one(&opened.region, put("b", "2")).await.unwrap();
+        let reopened = open(&env, Arc::new(memory.crash(&mut || 0)), options()).await.unwrap();
+        assert_eq!(values(&reopened.region).await, "a=1 b=2");
+    });
+}
+
+#[test]
+fn compacted_files_leave_for_the_archive_when_no_scanner_holds_them() {
+    run(async {
+        let (opened, memory, _) = fresh(options()).await;
+        let region = &opened.region;
+        for row in ["a", "b"] {
+            one(region, put(row, "1")).await.unwrap();
+            region.flush().await.unwrap();
+        }
+        let inputs = names(&memory, &store_dir()).await;
+        let scanner = region.scanner(&Scan::default()).unwrap();
+        assert_eq!(region.compact(Some(b"f"), CompactionKind::Minor).await.unwrap(), 2);
+        let archive = format!("archive/{}", store_dir());
+        assert_eq!(names(&memory, &archive).await, [""; 0], "a scanner reads the inputs");
+        assert_eq!(names(&memory, &store_dir()).await.len(), 3);
+        drop(scanner);
+        region.archive_retired().await;
+        assert_eq!(names(&memory, &archive).await, inputs);
+        assert_eq!(names(&memory, &store_dir()).await.len(), 1);
+        assert_eq!(values(region).await, "a=1 b=1");
+    });
+}
+
+/// The marker was dropped with the put it hid; a crash before the archiving must not bring the put back alone.
+#[test]
+fn files_that_another_one_replaces_are_dropped_at_open() {
+    run(async {
+        let (opened, memory, env) = fresh(options()).await;
+        let region = &opened.region;
+        one(region, put_at("a", "f", "q", 1, "1")).await.unwrap();
+        region.flush().await.unwrap();
+        one(region, Mutation::delete("a", vec![])).await.unwrap();
+        region.flush().await.unwrap();
+        let scanner = region.scanner(&Scan::default()).unwrap();
+        region.compact(None, CompactionKind::Major).await.unwrap();
+        assert_eq!(names(&memory, &store_dir()).await.len(), 3, "inputs, and an output without cells");
+        let reopened = open(&env, Arc::new(memory.crash(&mut || 0)), options()).await.unwrap();
+        assert_eq!(values(&reopened.region).await, "");
+        assert_eq!(reopened.region.figures().stores[0].files, 1);
+        drop(scanner);
+    });
+}
+
+#[test]
+fn recovered_edits_of_a_split_log_are_replayed_flushed_and_removed() {
+    run(async {
+        let (opened, memory, env) = fresh(options()).await;
+        one(&opened.region, put("a", "1")).await.unwrap();
+        opened.region.abandon();
+        opened.log.close().await;
+        // A log of this region's edits is what a split leaves; only its place and name differ.
+        let logs = wal::recovery::logs_in(&memory, &FilePath::new("WALs/host,16020,1")).await.unwrap();
+        let bytes = memory.contents(&logs[0]).unwrap();
+        memory.delete(&logs[0]).await.unwrap();
+        let seq_id = opened.region.mvcc().read_point();
+        let edits = format!("data/default/t/{}/recovered.edits", region_info().encoded_name());
+        memory.put(&FilePath::new(&format!("{edits}/{seq_id:019}")), bytes);
+        let reopened = open(&env, Arc::new(memory.clone()), options()).await.unwrap();
+        assert_eq!(values(&reopened.region).await, "a=1");
+        assert_eq!(reopened.region.figures().memstore_data_bytes, 0);
+        let open_seq_id = reopened.region.open_seq_id();
+        assert_eq!(names(&memory, &edits).await, [format!("{}.seqid", open_seq_id - 1)]);
+        assert!(open_seq_id > seq_id);
+    });
+}
+
+#[test]
+fn tags_come_back_from_files() {
+    run(async {
+        let (opened, ..) = fresh(options()).await;
+        let tags = [0, 9, 8, 0, 0, 0, 0, 0x7f, 0, 0, 0];
+        let cell = KeyValue::with_tags(b"a", b"f", b"q", LATEST_TIMESTAMP, CellType::Put, b"v", &tags);
+        one(&opened.region, Mutation::put("a", vec![cell])).await.unwrap();
+        for _ in 0..2 {
+            let list = opened.region.get(&get("a")).await.unwrap();
+            assert_eq!(list.cells[0].0.view(0).tags, tags);
+            opened.region.flush().await.unwrap();
+        }
+        opened.region.compact(None, CompactionKind::Major).await.unwrap();
+        assert_eq!(opened.region.get(&get("a")).await.unwrap().cells[0].0.view(0).tags, tags);
+    });
+}
+
+#[test]
+fn a_wish_is_followed_by_the_chores() {
+    run(async {
+        let (env, memory) = (base::testing::env(7), MemoryFs::new());
+        let first = open(&env, Arc::new(memory.clone()), options()).await.unwrap();
+        let options = RegionOptions { flush_bytes: 16 << 10, ..options() };
+        let mut services = common::world::services(&env, Arc::new(memory), first.log.clone(), options);
+        services.maintenance = Arc::new(engine::chores::Chores::new(env.clone()));
+        let mut info = region_info();
+        info.region_id += 1;
+        let entries = Box::new(engine::replay::NoEntries);
+        let opening = engine::Opening { info, table: Arc::new(table()), entries };
+        let region = Region::open(services, opening).await.unwrap();
+        for row in 0..200 {
+            one(&region, put(&format!("r{row:03}"), &"v".repeat(1000))).await.unwrap();
+            env.clock.sleep(Duration::from_millis(1)).await;
+        }
+        env.clock.sleep(Duration::from_secs(1)).await;
+        let figures = region.figures();
+        assert!(figures.flushes > 5 && figures.compactions > 1, "{figures:?}");
+        assert!(figures.stores[0].files < 4, "{figures:?}");
+        assert_eq!(scan(&region).await.unwrap().len(), 200);
+    });
+}
+
+/// Rows are written whole and read whole, whatever flush and compaction do meanwhile, on threads of their own.
+#[test]
+fn readers_never_see_half_a_write() {
+    let runtime = || tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    let main = runtime();
+    let opened = main.block_on(async { fresh(options()).await.0 });
+    let (region, busy) = (&opened.region, &AtomicUsize::new(4));
+    // Writes go on until enough flushes came in between.
+    let left = |busy: &AtomicUsize| busy.load(Ordering::Relaxed);
+    std::thread::scope(|scope| {
+        for writer in 0..2 {
+            scope.spawn(move || {
+                runtime().block_on(async {
+                    let mut round = 0;
+                    while round < 500 || region.figures().flushes < 20 {
+                        one(region, whole_row(&format!("{writer}-{round}"))).await.unwrap();
+                        round += 1;
+                    }
+                });
+                busy.fetch_sub(1, Ordering::Relaxed);
+            });
+        }
+        for _ in 0..2 {
+            scope.spawn(move || {
+                runtime().block_on(async {
+                    while left(busy) > 2 {
+                        check_whole(&region.get(&get("row")).await.unwrap());
+                    }
+                });
+                busy.fetch_sub(1, Ordering::Relaxed);
+            });
+        }
+        // This thread's runtime also drives the log, so it goes on until all are done.
+        main.block_on(async {
+            while left(busy) > 0 {
+                region.flush().await.unwrap();
+                region.compact(None, CompactionKind::Minor).await.unwrap();
+                tokio::task::yield_now().await;
+            }
+        });
+    });
+}
+
+fn whole_row(value: &str) -> Mutation {
+    let cell = |family: &[u8], qualifier: &[u8]| {
+        KeyValue::new(b"row", family, qualifier, LATEST_TIMESTAMP, CellType::Put, value.as_bytes())
+    };
+    Mutation::put("row", vec![cell(b"f", b"a"), cell(b"f", b"b"), cell(b"g", b"a"), cell(b"g", b"b")])
+}
+
+fn check_whole(list: &CellList) {
+    let values: Vec<&[u8]> = list.cells.iter().map(|(cell, _)| cell.view(0).value).collect();
+    assert!(values.is_empty() || values.len() == 4, "a torn row: {:?}", list.cells);
+    assert!(values.iter().all(|value| *value == values[0]), "a torn row: {:?}", list.cells);
+}

@@ -180,24 +180,30 @@ final class Deletes implements Suite {
     out.see("a put at the old marker", () -> table.get(get("same")));
   }
 
+  /** At most two files: a third may start a compaction, of which nobody knows when it ends. */
   private void overFiles() throws Exception {
     out.topic("markers in one file, puts in another");
-    for (String row : List.of("o1", "o2", "o3", "o4")) {
-      fill(row);
+    try (Table over = s.table(TableDescriptorBuilder.newBuilder(s.name("over"))
+        .setColumnFamily(ColumnFamilyDescriptorBuilder.newBuilder(b("f")).setMaxVersions(5).build()).build())) {
+      for (String row : List.of("o1", "o2", "o3", "o4")) {
+        over.put(put(row, "f:a@10=a10", "f:a@20=a20", "f:a@30=a30", "f:b@20=b20"));
+      }
+      s.admin.flush(s.name("over"));
+      over.delete(delete("o1").addColumn(b("f"), b("a"), 30));
+      over.delete(delete("o2").addColumns(b("f"), b("a"), 20));
+      over.delete(delete("o3").addFamily(b("f"), 20));
+      over.delete(delete("o4").addFamilyVersion(b("f"), 20));
+      out.see("marker in the memstore", () -> Rows.all(over, new Scan().readAllVersions()));
+      s.admin.flush(s.name("over"));
+      out.see("marker in a file", () -> Rows.all(over, new Scan().readAllVersions()));
+      over.put(put("o1", "f:a@30=again"));
+      over.put(put("o2", "f:a@15=again"));
+      out.see("puts in the memstore", () -> Rows.all(over, new Scan().readAllVersions()));
+      s.majorCompact(s.name("over"));
+      out.see("puts in the memstore, files compacted", () -> Rows.all(over, new Scan().readAllVersions()));
+      s.admin.flush(s.name("over"));
+      out.see("flushed", () -> Rows.all(over, new Scan().readAllVersions()));
+      out.see("raw", () -> Rows.all(over, new Scan().setRaw(true).readAllVersions()));
     }
-    s.admin.flush(s.name("main"));
-    table.delete(delete("o1").addColumn(b("f"), b("a"), 30));
-    table.delete(delete("o2").addColumns(b("f"), b("a"), 20));
-    table.delete(delete("o3").addFamily(b("f"), 20));
-    table.delete(delete("o4").addFamilyVersion(b("f"), 20));
-    Scan scan = new Scan().withStartRow(b("o1")).withStopRow(b("o9")).readAllVersions();
-    out.see("marker in the memstore", () -> Rows.all(table, scan));
-    s.admin.flush(s.name("main"));
-    out.see("marker in a file", () -> Rows.all(table, scan));
-    table.put(put("o1", "f:a@30=again"));
-    s.admin.flush(s.name("main"));
-    out.see("a third file", () -> Rows.all(table, scan));
-    s.majorCompact(s.name("main"));
-    out.see("compacted", () -> Rows.all(table, scan));
   }
 }

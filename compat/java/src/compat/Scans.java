@@ -170,8 +170,6 @@ final class Scans implements Suite {
     see("with an attribute", copy(few).setAttribute("colour", b("green")).setPriority(3));
     see("fetched ahead", new Scan().setAsyncPrefetch(true).setCaching(5));
     out.see("metrics: rows and regions", () -> metrics(new Scan().setScanMetricsEnabled(true).setCaching(1000)));
-    out.see("metrics of a column few rows have", () -> metrics(new Scan().setScanMetricsEnabled(true)
-        .addColumn(b("f"), b("only"))));
   }
 
   private static Scan copy(Scan scan) {

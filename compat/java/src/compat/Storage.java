@@ -47,15 +47,20 @@ final class Storage implements Suite {
     out.see("compaction state", () -> admin.getCompactionState(name));
     out.does("flush of nothing", () -> admin.flush(name));
     files();
-    for (int round = 1; round <= 3; round++) {
+    // Files are counted only while a store has at most two: a third may start a compaction of the server's own.
+    for (int round = 1; round <= 2; round++) {
       fill(round);
       answers("written in round " + round);
       out.does("flush", () -> admin.flush(name));
       files();
       unchanged("flushed");
     }
+    fill(3);
+    answers("written in round 3");
+    out.does("flush", () -> admin.flush(name));
+    unchanged("flushed");
     out.does("compact", () -> admin.compact(name));
-    s.await("compaction", () -> admin.getCompactionState(name) == CompactionState.NONE && s.storeFiles(name) <= 4);
+    s.awaitCompactions(name);
     unchanged("compacted");
     out.does("major compact", () -> s.majorCompact(name));
     files();
@@ -135,6 +140,7 @@ final class Storage implements Suite {
     out.does("flush the other by its short name", () -> admin.flushRegion(second.getEncodedNameAsBytes()));
     files();
     unchanged("flushed");
+    s.majorCompact(name);
     fill(6);
     answers("written");
     out.does("flush a family", () -> admin.flush(name, b("g")));

@@ -47,17 +47,17 @@ pub(crate) fn next<'a>(input: &mut &'a [u8]) -> Result<Option<(u32, Value<'a>)>,
     if input.is_empty() {
         return Ok(None);
     }
-    let tag = get_varint(input).ok_or("a field's tag is cut")?;
+    let tag = varint(input).ok_or("a field's tag is cut")?;
     let number = u32::try_from(tag >> 3).map_err(|_| "a field's number is out of range")?;
     if number == 0 {
         return Err("a field has number 0");
     }
     let value = match tag & 7 {
-        WIRE_VARINT => Value::Number(get_varint(input).ok_or("a number is cut")?),
+        WIRE_VARINT => Value::Number(varint(input).ok_or("a number is cut")?),
         WIRE_FIXED64 => Value::Fixed64(u64::from_le_bytes(*take(input)?)),
         WIRE_FIXED32 => Value::Fixed32(u32::from_le_bytes(*take(input)?)),
         WIRE_BYTES => {
-            let len = get_varint(input).ok_or("a length is cut")?;
+            let len = varint(input).ok_or("a length is cut")?;
             let len = usize::try_from(len).map_err(|_| "a field is longer than its message")?;
             let (bytes, rest) = input.split_at_checked(len).ok_or("a field is longer than its message")?;
             *input = rest;
@@ -66,6 +66,22 @@ pub(crate) fn next<'a>(input: &mut &'a [u8]) -> Result<Option<(u32, Value<'a>)>,
         _ => return Err("a field has an unknown wire type"),
     };
     Ok(Some((number, value)))
+}
+
+// Most numbers of a key have one byte, or two.
+#[inline]
+fn varint(input: &mut &[u8]) -> Option<u64> {
+    match **input {
+        [byte, ref rest @ ..] if byte < 0x80 => {
+            *input = rest;
+            Some(u64::from(byte))
+        }
+        [low, high, ref rest @ ..] if high < 0x80 => {
+            *input = rest;
+            Some(u64::from(low & 0x7f) | u64::from(high) << 7)
+        }
+        _ => get_varint(input),
+    }
 }
 
 fn take<'a, const N: usize>(input: &mut &'a [u8]) -> Result<&'a [u8; N], &'static str> {

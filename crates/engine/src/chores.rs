@@ -56,6 +56,7 @@ impl Maintenance for Chores {
             if let Err(error) = region.flush().await {
                 error!(region = %region.name(), %error, "flush failed; the memstore is kept until the next one");
             }
+            region.want_compactions();
         });
     }
 

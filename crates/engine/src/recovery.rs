@@ -25,7 +25,11 @@ impl Recovered {
     ///
     /// # Errors
     /// A log that is damaged below what was durable, or what the file system said.
-    pub async fn scan(fs: Arc<dyn FileSystem>, root: &RootDir, own: &ServerName) -> Result<Recovered, wal::Error> {
+    pub async fn scan(
+        fs: Arc<dyn FileSystem>,
+        root: &RootDir,
+        own: &ServerName,
+    ) -> Result<Recovered, wal::Error> {
         let mut paths = Vec::new();
         let own_dir = root.wal_dir(own);
         let dirs = match fs.list(&root.wals_dir()).await {
@@ -43,7 +47,12 @@ impl Recovered {
         let index = wal::recovery::scan(&*fs, &paths).await?;
         if !paths.is_empty() {
             let bytes: u64 = index.regions().map(|(_, region)| region.bytes).sum();
-            info!(logs = paths.len(), regions = index.regions().count(), bytes, "logs of an earlier run read");
+            info!(
+                logs = paths.len(),
+                regions = index.regions().count(),
+                bytes,
+                "logs of an earlier run read"
+            );
         }
         Ok(Recovered { index: Arc::new(index) })
     }
@@ -72,7 +81,9 @@ impl Recovered {
     ) -> Result<(), wal::Error> {
         for (encoded, region) in self.index.regions() {
             let table = std::str::from_utf8(&region.table).ok();
-            let Some(table) = table.and_then(|text| cell::schema::TableName::parse(text).ok()) else { continue };
+            let Some(table) = table.and_then(|text| cell::schema::TableName::parse(text).ok()) else {
+                continue;
+            };
             if !table.is_meta() && fs.stat(&root.table_dir(&table).join(encoded)).await?.is_none() {
                 log.forget(encoded);
             }

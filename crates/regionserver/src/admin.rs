@@ -69,11 +69,11 @@ impl Admin {
         if request.if_older_than_ts.is_some_and(|ts| region.figures().last_flush_ms > ts) {
             return Ok(flush_response(&region, false));
         }
-        // All stores are flushed together; a family that does not exist is refused like anywhere else.
-        if let Some(family) = &request.family {
-            region.store_files(family).map_err(|error| java_exception(&error))?;
-        }
-        let flushed = region.flush().await.map_err(|error| java_exception(&error))?;
+        let flushed = match &request.family {
+            Some(family) => region.flush_families(std::slice::from_ref(family)).await,
+            None => region.flush().await,
+        };
+        let flushed = flushed.map_err(|error| java_exception(&error))?;
         Ok(flush_response(&region, flushed != engine::region::Flushed::Nothing))
     }
 

@@ -77,6 +77,13 @@ impl Schedule {
         }
     }
 
+    /// Compacts every store that has enough files, whatever made them.
+    pub fn compact_all(&self) {
+        for region in self.regions.all() {
+            region.want_compactions();
+        }
+    }
+
     /// Compacts a region (or one family of it) when its turn comes.
     pub fn compact(&self, region: &Arc<Region>, family: Option<&[u8]>, kind: CompactionKind) {
         if !lock(&self.compacting).insert(region.encoded_name().clone()) && kind == CompactionKind::Minor {
@@ -99,7 +106,11 @@ impl Schedule {
     }
 
     async fn flush_one(&self, region: &Region, reason: FlushReason) {
-        match region.flush().await {
+        region.wait_for_fewer_files().await;
+        let outcome = region.flush().await;
+        // Only here: a flush by call asks for no compaction, as in HBase.
+        region.want_compactions();
+        match outcome {
             Ok(flushed) => info!(region = %region.name(), ?reason, ?flushed, "flushed"),
             Err(error) => warn!(region = %region.name(), %error, "flush failed; the memstore is kept"),
         }

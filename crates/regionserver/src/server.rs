@@ -26,6 +26,8 @@ use crate::schedule::Schedule;
 const REPORT_PERIOD: Duration = Duration::from_secs(3);
 /// The pause between looks at leases and logs.
 const CHORE_PERIOD: Duration = Duration::from_secs(1);
+/// The pause between looks for stores with many files that nobody asked to compact.
+const COMPACTION_CHECK_PERIOD: Duration = Duration::from_secs(300);
 
 /// What a region server needs to begin.
 pub struct RegionServerParts {
@@ -166,6 +168,14 @@ impl RegionServer {
                 server.report().await;
                 drop(server);
                 clock.sleep(REPORT_PERIOD).await;
+            }
+        });
+        let (checker, clock) = (Arc::downgrade(self), self.env().clock.clone());
+        self.env().spawn(TaskClass::Service, async move {
+            loop {
+                clock.sleep(COMPACTION_CHECK_PERIOD).await;
+                let Some(server) = checker.upgrade() else { return };
+                server.schedule.compact_all();
             }
         });
         let clock = self.env().clock.clone();

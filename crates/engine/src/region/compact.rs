@@ -68,7 +68,8 @@ impl Region {
         }
     }
 
-    pub(super) fn want_compactions(&self) {
+    /// Utters the wish to be compacted for each store that has enough files.
+    pub fn want_compactions(&self) {
         let Some(this) = self.this.upgrade() else { return };
         for family in self.stores_to_compact() {
             self.services.maintenance.compaction_wanted(&this, &family);

@@ -11,6 +11,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
+use bytes::Bytes;
 use tracing::{debug, warn};
 use wal::marker::{FamilyFiles, FlushStep};
 
@@ -24,6 +25,8 @@ use crate::store::{RegionView, StoreFile, StoreView};
 #[derive(Clone, Copy)]
 pub(super) struct Pending {
     seq_id: u64,
+    // Nothing was left in any memstore: with this flush all edits before it are in files.
+    is_whole: bool,
 }
 
 /// What a flush did.
@@ -49,9 +52,25 @@ impl Region {
     ///
     /// [`Error::Log`]: crate::Error::Log
     pub async fn flush(&self) -> Result<Flushed> {
+        self.flush_stores(&vec![true; self.families().len()]).await
+    }
+
+    /// The same for some families only; the log keeps the edits of the others.
+    ///
+    /// # Errors
+    /// As [`Region::flush`], and [`Error::NoSuchFamily`](crate::Error::NoSuchFamily).
+    pub async fn flush_families(&self, families: &[Bytes]) -> Result<Flushed> {
+        let mut wanted = vec![false; self.families().len()];
+        for family in families {
+            wanted[self.store_of(family)?] = true;
+        }
+        self.flush_stores(&wanted).await
+    }
+
+    async fn flush_stores(&self, wanted: &[bool]) -> Result<Flushed> {
         let mut wait = self.options().flush_retry_wait;
         for left in (0..self.options().flush_retries).rev() {
-            match self.flush_once().await {
+            match self.flush_once(wanted).await {
                 Ok(flushed) => return Ok(flushed),
                 Err(error) if left == 0 || self.mvcc.check().is_err() => return Err(error),
                 Err(error) => {
@@ -61,10 +80,10 @@ impl Region {
             self.services.env.clock.sleep(wait).await;
             wait = (wait * 2).min(self.options().flush_retry_wait * 100);
         }
-        self.flush_once().await
+        self.flush_once(wanted).await
     }
 
-    async fn flush_once(&self) -> Result<Flushed> {
+    async fn flush_once(&self, wanted: &[bool]) -> Result<Flushed> {
         let mut pending = self.flushing.lock().await;
         self.counters.flushing.store(true, Relaxed);
         let _running = Running(self);
@@ -73,7 +92,7 @@ impl Region {
             self.write_snapshots(earlier).await?;
             *pending = None;
         }
-        let Some(frozen) = self.freeze()? else {
+        let Some(frozen) = self.freeze(wanted)? else {
             return Ok(Flushed::Nothing);
         };
         *pending = Some(frozen);
@@ -82,39 +101,52 @@ impl Region {
         Ok(flushed)
     }
 
-    /// Freezes all memstores that hold cells; `None` if none does.
-    fn freeze(&self) -> Result<Option<Pending>> {
+    /// Freezes the wanted memstores that hold cells; `None` if none does.
+    fn freeze(&self, wanted: &[bool]) -> Result<Option<Pending>> {
         let mut publish = self.publish_lock()?;
         self.mvcc.check()?;
         let view = self.view.load_full();
-        if view.stores.iter().all(|store| store.active.is_empty()) {
+        let holds = |at: usize| !view.stores[at].active.is_empty();
+        let is_left_out = (0..wanted.len()).any(|at| !wanted[at] && holds(at));
+        if !(0..wanted.len()).any(|at| wanted[at] && holds(at)) {
             // Every edit so far is in files, dropped with its kind, or a marker.
             let written = self.mvcc.write_point();
             drop(publish);
-            self.note_flushed(written);
+            if !is_left_out {
+                self.note_flushed(written);
+            }
             return Ok(None);
         }
-        let families: Vec<FamilyFiles> = self.frozen_families(&view).collect();
+        let families: Vec<FamilyFiles> = self.frozen_families(&view, wanted).collect();
         let seq_id = self.append_marker(&mut publish, |seq_id, now_ms| {
             self.marked.flush(FlushStep::Start, seq_id, &families, now_ms)
         });
-        self.freeze_view(&mut publish, &view);
-        Ok(Some(Pending { seq_id }))
+        self.freeze_view(&mut publish, &view, wanted);
+        Ok(Some(Pending { seq_id, is_whole: !is_left_out }))
     }
 
-    /// Makes memstores with cells snapshots, and puts empty ones in their places.
-    fn freeze_view(&self, publish: &mut Publish, view: &RegionView) {
-        let stores = view.stores.iter().map(|store| match store.active.is_empty() {
-            true => store.clone(),
-            false => store.frozen(Arc::new(Memstore::new(self.table.order()))),
-        });
+    /// Makes the wanted memstores with cells snapshots, and puts empty ones in their places.
+    fn freeze_view(&self, publish: &mut Publish, view: &RegionView, wanted: &[bool]) {
+        let stores =
+            view.stores.iter().zip(wanted).map(|(store, wanted)| match store.active.is_empty() || !wanted {
+                true => store.clone(),
+                false => store.frozen(Arc::new(Memstore::new(self.table.order()))),
+            });
         self.set_view(publish, RegionView { stores: stores.collect() });
     }
 
-    fn frozen_families<'a>(&'a self, view: &'a RegionView) -> impl Iterator<Item = FamilyFiles> + 'a {
-        let with_cells =
-            self.families().iter().zip(&view.stores).filter(|(_, store)| !store.active.is_empty());
-        with_cells.map(|(family, _)| FamilyFiles { family: family.name.clone(), files: Vec::new(), bytes: 0 })
+    fn frozen_families<'a>(
+        &'a self,
+        view: &'a RegionView,
+        wanted: &'a [bool],
+    ) -> impl Iterator<Item = FamilyFiles> + 'a {
+        let stores = self.families().iter().zip(&view.stores).zip(wanted);
+        let with_cells = stores.filter(|((_, store), wanted)| **wanted && !store.active.is_empty());
+        with_cells.map(|((family, _), _)| FamilyFiles {
+            family: family.name.clone(),
+            files: Vec::new(),
+            bytes: 0,
+        })
     }
 
     /// Writes the snapshots to files, and tells the log when these are published.
@@ -127,10 +159,11 @@ impl Region {
         let families = self.families_of(&files);
         self.log_marker(|_, now_ms| self.marked.flush(FlushStep::Commit, pending.seq_id, &families, now_ms))
             .await?;
-        self.note_flushed(pending.seq_id);
+        if pending.is_whole {
+            self.note_flushed(pending.seq_id);
+        }
         self.counters.flushes.fetch_add(1, Relaxed);
         debug!(region = %self.name, seq_id = pending.seq_id, files = made, "flushed");
-        self.want_compactions();
         Ok(Flushed::Files { seq_id: pending.seq_id, files: made })
     }
 
@@ -139,7 +172,7 @@ impl Region {
         let is_empty = {
             let mut publish = self.publish_lock()?;
             let view = self.view.load_full();
-            self.freeze_view(&mut publish, &view);
+            self.freeze_view(&mut publish, &view, &vec![true; view.stores.len()]);
             view.stores.iter().all(|store| store.active.is_empty())
         };
         if !is_empty {

@@ -159,6 +159,11 @@ impl RegionScanner {
         &self.row
     }
 
+    /// Rows that were looked at since the scan began, and those of them that gave a result.
+    pub fn rows_seen_and_returned(&self) -> (u64, u64) {
+        (self.rows_seen, self.rows_returned)
+    }
+
     /// Loads what a miss named, and what is read next if rows are read in order.
     pub(crate) async fn load(&mut self, miss: &Miss) -> Result<()> {
         let loader = self.blocks.loader().clone();

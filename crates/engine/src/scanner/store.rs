@@ -57,11 +57,7 @@ impl StoreScanner {
             merge: Merge::new(order, sources),
             matcher,
             offset: scan.selection.store_offset,
-            // HBase looks at the limit behind a cell that it returned: no cells at all cannot be had.
-            limit: scan.selection.store_limit.map(|limit| match scan.selection.store_offset {
-                0 => limit.max(1),
-                _ => limit,
-            }),
+            limit: scan.selection.store_limit,
             passed: 0,
             row_done: false,
             _view: view,
@@ -106,15 +102,17 @@ impl StoreScanner {
         let mut step = Step::Passed(cell.key.len());
         if matches!(verdict, Match::Include | Match::IncludeAndNextColumn | Match::IncludeAndNextRow) {
             self.passed += 1;
-            if self.limit.is_some_and(|limit| self.passed > limit.saturating_add(self.offset)) {
-                verdict = Match::NextRow;
-            } else if self.passed > self.offset {
+            if self.passed > self.offset {
                 if !*begun {
                     sink.begin_result();
                     *begun = true;
                 }
                 sink.cell(&cell);
                 step = Step::Written(cell.len_without_tags());
+            }
+            // As HBase, behind the cell: with a limit of none and no offset one is returned.
+            if self.limit.is_some_and(|limit| self.passed >= limit.saturating_add(self.offset)) {
+                verdict = Match::NextRow;
             }
         }
         match verdict {

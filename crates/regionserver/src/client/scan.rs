@@ -122,11 +122,12 @@ async fn fetch(
     if rows > 0 {
         let mut limits = limits(server, &open, request, rows, context);
         let mut results = Results::new(context.form, &mut cells);
+        let before = open.scanner.rows_seen_and_returned();
         match engine::scanner::drive(&mut open.scanner, &mut limits, &mut results).await {
             Ok(progress) => {
                 open.region.count_reads(results.len() as u64);
                 if request.track_scan_metrics() {
-                    response.scan_metrics = Some(metrics(results.len()));
+                    response.scan_metrics = Some(metrics(before, open.scanner.rows_seen_and_returned()));
                 }
                 results.into_scan(&mut response);
                 tell(&mut response, progress, &open);
@@ -189,10 +190,15 @@ fn tell(response: &mut proto::ScanResponse, progress: Progress, open: &OpenScann
     }
 }
 
-fn metrics(rows: usize) -> proto::ScanMetrics {
-    let metric =
-        |name: &str, value| proto::NameInt64Pair { name: Some(name.to_string()), value: Some(value) };
-    proto::ScanMetrics { metrics: vec![metric("ROWS_SCANNED", rows as i64), metric("ROWS_FILTERED", 0)] }
+/// The figures of one call, from rows seen and returned before and after it.
+fn metrics(before: (u64, u64), after: (u64, u64)) -> proto::ScanMetrics {
+    let (seen, returned) = (after.0 - before.0, after.1 - before.1);
+    let metric = |name: &str, value: u64| proto::NameInt64Pair {
+        name: Some(name.to_string()),
+        value: Some(value.cast_signed()),
+    };
+    let filtered = seen.saturating_sub(returned);
+    proto::ScanMetrics { metrics: vec![metric("ROWS_SCANNED", seen), metric("ROWS_FILTERED", filtered)] }
 }
 
 /// An error in the middle of a scan: the client opens a scanner again behind the last row it has.

@@ -313,3 +313,14 @@ fn a_driven_scan_reads_ahead_and_sees_every_row_once() {
         assert!(sorted, "each row has its three cells");
     }
 }
+
+/// As HBase 2.5.10 answers `setMaxResultsPerColumnFamily(0)`.
+#[test]
+fn a_limit_of_no_cells_gives_one_of_each_family() {
+    let program = "put a/f:p@1=1  put a/f:q@1=2  put a/g:p@1=3  put a/g:q@1=4";
+    let mut scan = Scan::default();
+    scan.selection.store_limit = Some(0);
+    check(program, &scan, &Limits::default(), &["a/f:p@1=1, a/g:p@1=3 -> Exhausted"]);
+    scan.selection.store_offset = 1;
+    check(program, &scan, &Limits::default(), &[" -> Exhausted"]);
+}

@@ -125,8 +125,8 @@ fn scans() -> impl Strategy<Value = Scan> {
                 time_range: range.unwrap_or(TimeRange::ALL),
                 family_time_ranges: own_range.map(|range| (Bytes::from("g"), range)).into_iter().collect(),
                 max_versions,
-                store_limit: store_limit.filter(|_| store_offset == 0),
-                store_offset: if store_offset == 2 { 1 } else { 0 },
+                store_limit,
+                store_offset,
                 cache_blocks: true,
             },
         };
@@ -204,8 +204,11 @@ impl Model<'_> {
                 }
             }
         }
-        let skipped = passed.into_iter().skip(scan.selection.store_offset as usize);
-        skipped.take(scan.selection.store_limit.map_or(usize::MAX, |limit| limit as usize)).collect()
+        // The limit is looked at behind a cell: without an offset one is always returned.
+        let offset = scan.selection.store_offset as usize;
+        let least = usize::from(offset == 0);
+        let limit = scan.selection.store_limit.map_or(usize::MAX, |limit| (limit as usize).max(least));
+        passed.into_iter().skip(offset).take(limit).collect()
     }
 }
 

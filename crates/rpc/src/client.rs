@@ -278,3 +278,26 @@ impl Drop for Pending {
         self.calls.lock().waiting.remove(&self.call_id);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_that_is_given_up_is_forgotten() {
+        let calls = Arc::new(Calls::default());
+        let (first, second) = (Pending::register(&calls).unwrap(), Pending::register(&calls).unwrap());
+        assert_ne!(first.call_id, second.call_id);
+        drop(first);
+        assert_eq!(calls.lock().waiting.len(), 1);
+        calls.lose(Error::Lost("gone".into()));
+        assert!(calls.lock().waiting.is_empty() && Pending::register(&calls).is_err());
+    }
+
+    #[test]
+    fn ids_go_round_past_the_connections_own() {
+        let calls = Arc::new(Calls::default());
+        calls.lock().last_id = u32::MAX - 1;
+        assert_eq!(Pending::register(&calls).unwrap().call_id, 0);
+    }
+}

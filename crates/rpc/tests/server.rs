@@ -426,6 +426,20 @@ async fn a_call_goes_on_when_its_client_is_gone() {
     eventually(&harness.env, || harness.server.connections() == 0).await;
 }
 
+/// The same when the connection is not closed but given up, since its answers are not read.
+#[tokio::test(start_paused = true)]
+async fn a_call_goes_on_when_its_client_has_stalled() {
+    let harness = harness().await;
+    let mut raw = harness.open().await;
+    raw.call(1, "Wait", b"").await;
+    raw.call(2, "Cells", &1_000_000u32.to_be_bytes()).await;
+    harness.env.clock.sleep(Duration::from_secs(70)).await;
+    assert_eq!(harness.service.ended.load(Ordering::SeqCst), 1, "the call that waits does so still");
+    harness.service.gate.notify_one();
+    eventually(&harness.env, || harness.service.ended.load(Ordering::SeqCst) == 2).await;
+    eventually(&harness.env, || harness.server.connections() == 0).await;
+}
+
 #[tokio::test(start_paused = true)]
 async fn connections_beyond_the_caps_are_closed() {
     let options =

@@ -1,18 +1,9 @@
-//! Layer 6: sub-commands.
-use clap::Args;
+//! Layer 6: sub-commands of the binary.
+//!
+//! * [`shell`]: `grampus shell`, HBase's shell over the [`client`] crate.
+//!
+//! Knows nothing about: how a server works inside; it talks to one as any client does.
 
-/// What the shell is to do.
-#[derive(Debug, Args)]
-pub struct ShellArguments {
-    /// Commands to run, separated by semicolons
-    #[arg(short = 'e', long = "execute", value_name = "COMMANDS")]
-    pub execute: Option<String>,
-}
+pub mod shell;
 
-/// Runs the shell.
-///
-/// # Errors
-/// One line for a person.
-pub async fn shell(_: base::env::Env, _: &ShellArguments) -> Result<(), String> {
-    Err("the shell is being built".into())
-}
+pub use shell::{ShellArguments, shell};

@@ -1,0 +1,270 @@
+//! `grampus shell`: HBase's shell, its grammar and its output, over the client crate.
+//!
+//! * [`lexer`], [`parser`], [`value`]: the language, which is the part of Ruby that HBase's users write;
+//! * [`arguments`]: a command's values taken one by one, none left over;
+//! * [`commands`]: what can be asked, a file a group; [`schema`]: tables as the shell writes and shows them;
+//! * [`output`], [`text`]: how answers look; [`words`]: how failures are told;
+//! * [`session`]: one command after the other.
+//!
+//! Where commands come from decides what a failure does, as in HBase: of `-e`, `-f` and `-n` the first one ends the
+//! shell with status 1, at a prompt and in a pipe without `-n` the next command follows and the status is 0.
+
+mod arguments;
+mod commands;
+mod error;
+mod lexer;
+mod output;
+mod parser;
+mod schema;
+mod session;
+mod text;
+mod value;
+mod words;
+
+use std::io::{self, BufRead, BufWriter, IsTerminal};
+use std::path::{Path, PathBuf};
+
+use base::env::Env;
+use clap::Args;
+use client::{Client, ClientOptions, Registry};
+
+use error::{Position, SyntaxError};
+use output::Printer;
+use session::{Session, Step};
+
+/// Characters of a line on a terminal that does not say how many it has.
+const WIDTH_DEFAULT: usize = 100;
+/// Tries after the first, as HBase's shell sets it: a person waits for the answer.
+const RETRIES_MAX: u32 = 7;
+/// ZooKeeper's port where none is named.
+const ZOOKEEPER_PORT: u16 = 2181;
+
+/// What the shell is to do.
+#[derive(Debug, Clone, Args)]
+pub struct ShellArguments {
+    /// Commands to run, separated by semicolons or lines; the first that fails ends the shell with status 1
+    #[arg(short = 'e', long = "execute", value_name = "COMMANDS", conflicts_with = "file")]
+    pub execute: Option<String>,
+    /// A file of commands to run, as --execute does
+    #[arg(short = 'f', long, value_name = "FILE")]
+    pub file: Option<PathBuf>,
+    /// End with status 1 at the first command of standard input that fails, and show no prompt
+    #[arg(short = 'n', long)]
+    pub noninteractive: bool,
+    /// Where the cluster's ZooKeeper answers; several servers with commas between them
+    #[arg(long, value_name = "HOST:PORT", env = "GRAMPUS_ZOOKEEPER", default_value = "127.0.0.1:2181")]
+    pub zookeeper: String,
+    /// Add N to ZooKeeper's port, for a server that was started with the same option
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub port_offset: u16,
+}
+
+/// Runs the shell.
+///
+/// # Errors
+/// One line for a person: why the shell could not begin, or which command of a script failed. What that command said
+/// stands in the output.
+pub async fn shell(env: Env, arguments: &ShellArguments) -> Result<(), String> {
+    let quorum = with_offset(&arguments.zookeeper, arguments.port_offset)?;
+    let script = match (&arguments.execute, &arguments.file) {
+        (Some(commands), _) => {
+            Some(parser::parse(commands, Position::START).map_err(|error| error.to_string())?)
+        }
+        (None, Some(file)) => Some(parse_file(file)?),
+        (None, None) => None,
+    };
+    let options = ClientOptions { user: user(), retries_max: RETRIES_MAX, ..ClientOptions::default() };
+    let client = Client::new(env.clone(), Registry::zookeeper(&quorum, "/hbase"), options);
+    let width = io::stdout().is_terminal().then(terminal_width);
+    let printer = Printer::new(Box::new(BufWriter::new(io::stdout())), width);
+    let mut session = Session::new(env, client, printer);
+    let done = match script {
+        Some(statements) => run_script(&mut session, &statements).await,
+        None => Reader::new(arguments).run(&mut session).await,
+    };
+    match done {
+        Ok(()) => Ok(()),
+        Err(Ended::Failed(message)) => Err(message),
+        // Nobody listens any more, as behind `| head`: no failure of ours.
+        Err(Ended::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        Err(Ended::Output(error)) => Err(format!("cannot write: {error}")),
+    }
+}
+
+/// Why the shell ended early.
+enum Ended {
+    /// A command failed, or input cannot be read.
+    Failed(String),
+    /// Output cannot be written.
+    Output(io::Error),
+}
+
+impl From<io::Error> for Ended {
+    fn from(error: io::Error) -> Ended {
+        Ended::Output(error)
+    }
+}
+
+async fn run_script(session: &mut Session, statements: &[parser::Statement]) -> Result<(), Ended> {
+    for (at, statement) in statements.iter().enumerate() {
+        match session.run(statement).await? {
+            Step::Done => {}
+            Step::Exit => break,
+            Step::Failed => {
+                let (number, all) = (at + 1, statements.len());
+                let Position { line, .. } = statement.at;
+                let message = format!("command {number} of {all} failed: {} in line {line}", statement.name);
+                return Err(Ended::Failed(message));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Commands from standard input, line by line.
+struct Reader {
+    prompts: bool,
+    ends_at_failure: bool,
+    /// Lines of a command that is not whole yet, and where they begin.
+    pending: String,
+    start: Position,
+}
+
+impl Reader {
+    fn new(arguments: &ShellArguments) -> Reader {
+        let at_terminal = io::stdin().is_terminal() && !arguments.noninteractive;
+        Reader {
+            prompts: at_terminal,
+            ends_at_failure: arguments.noninteractive,
+            pending: String::new(),
+            start: Position::START,
+        }
+    }
+
+    async fn run(&mut self, session: &mut Session) -> Result<(), Ended> {
+        session.interactive = !self.ends_at_failure;
+        session.echoes = self.prompts;
+        while let Some(source) = self.next_source(session)? {
+            match parser::parse(&source, self.start) {
+                Ok(statements) => {
+                    self.advance(&source);
+                    for statement in &statements {
+                        match session.run(statement).await? {
+                            Step::Exit => return Ok(()),
+                            Step::Failed if self.ends_at_failure => {
+                                return Err(Ended::Failed(failed_in_line(statement)));
+                            }
+                            // What followed on the same line was meant for the case that this one succeeds.
+                            Step::Failed => break,
+                            Step::Done => {}
+                        }
+                    }
+                }
+                Err(SyntaxError { incomplete: true, .. }) if source.ends_with('\n') => self.pending = source,
+                Err(error) => {
+                    self.advance(&source);
+                    self.complain(session, &error)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The lines that are not run yet and one more; `None` at the end. What is not whole at the end comes once more,
+    /// without a line's end.
+    fn next_source(&mut self, session: &mut Session) -> Result<Option<String>, Ended> {
+        if self.prompts {
+            session.printer.prompt(if self.pending.is_empty() { "grampus> " } else { "grampus* " })?;
+        }
+        let mut line = Vec::new();
+        let unreadable = |error: io::Error| Ended::Failed(format!("cannot read the input: {error}"));
+        let read = io::stdin().lock().read_until(b'\n', &mut line).map_err(unreadable)?;
+        let mut source = std::mem::take(&mut self.pending);
+        match String::from_utf8(line) {
+            Ok(line) if read > 0 => source.push_str(&line),
+            Ok(_) => {
+                if self.prompts {
+                    session.printer.line("")?;
+                }
+                source.truncate(source.trim_end().len());
+                return Ok((!source.is_empty()).then_some(source));
+            }
+            Err(_) => {
+                let what = "the input is not UTF-8; write bytes as \"\\xff\"";
+                return Err(Ended::Failed(format!("line {}: {what}", self.start.line)));
+            }
+        }
+        Ok(Some(source))
+    }
+
+    fn advance(&mut self, source: &str) {
+        self.start = source.chars().fold(self.start, Position::after);
+    }
+
+    fn complain(&self, session: &mut Session, error: &SyntaxError) -> Result<(), Ended> {
+        if self.ends_at_failure {
+            return Err(Ended::Failed(error.to_string()));
+        }
+        session.printer.line(&format!("\nERROR: {error}\n"))?;
+        Ok(())
+    }
+}
+
+fn failed_in_line(statement: &parser::Statement) -> String {
+    format!("command failed: {} in line {}", statement.name, statement.at.line)
+}
+
+#[allow(clippy::disallowed_methods, reason = "a script of the user's, not a file of the store's")]
+fn parse_file(path: &Path) -> Result<Vec<parser::Statement>, String> {
+    let shown = path.display();
+    let bytes = std::fs::read(path).map_err(|error| format!("cannot read {shown}: {error}"))?;
+    let source =
+        String::from_utf8(bytes).map_err(|_| format!("{shown} is not UTF-8; write bytes as \"\\xff\""))?;
+    parser::parse(&source, Position::START).map_err(|error| format!("{shown}: {error}"))
+}
+
+/// `host:port,..` with `offset` added to each port.
+fn with_offset(quorum: &str, offset: u16) -> Result<String, String> {
+    let add = |server: &str| {
+        let (host, port) = match server.rsplit_once(':') {
+            Some((host, port)) => {
+                let port = port.parse().map_err(|_| format!("--zookeeper {quorum}: {port} is no port"))?;
+                (host, port)
+            }
+            None => (server, ZOOKEEPER_PORT),
+        };
+        let sum = port.checked_add(offset);
+        let sum = sum.ok_or_else(|| format!("--port-offset {offset}: there is no port {port} + {offset}"))?;
+        Ok(format!("{host}:{sum}"))
+    };
+    let servers = quorum.split(',').map(str::trim).filter(|server| !server.is_empty());
+    let servers = servers.map(add).collect::<Result<Vec<String>, String>>()?;
+    match servers.is_empty() {
+        true => Err("--zookeeper names no server".to_string()),
+        false => Ok(servers.join(",")),
+    }
+}
+
+fn terminal_width() -> usize {
+    let told = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
+    told.filter(|columns| *columns > 0).unwrap_or(WIDTH_DEFAULT)
+}
+
+/// The user that servers are told, as an insecure HBase takes it.
+fn user() -> String {
+    std::env::var("USER").ok().filter(|user| !user.is_empty()).unwrap_or_else(|| "grampus".to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_offset_moves_every_port() {
+        assert_eq!(with_offset("127.0.0.1:2181", 0).unwrap(), "127.0.0.1:2181");
+        assert_eq!(with_offset("a, b:7,", 100).unwrap(), "a:2281,b:107");
+        assert!(with_offset("a:65535", 1).unwrap_err().contains("no port"));
+        assert!(with_offset("a:x", 0).unwrap_err().contains("x is no port"));
+        assert!(with_offset(" ,", 0).unwrap_err().contains("no server"));
+    }
+}

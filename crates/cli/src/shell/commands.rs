@@ -1,0 +1,157 @@
+//! The commands, a file a group. Each is a name, help, and a function over the session.
+
+mod ddl;
+mod general;
+mod read;
+mod tools;
+mod write;
+
+use base::BoxFuture;
+
+use super::arguments::Arguments;
+use super::error::Result;
+use super::session::Session;
+
+/// What a command leaves to be told.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// How long it took.
+    Done,
+    /// That, and at a prompt its value, as Ruby would show it.
+    Value(String),
+    /// Nothing.
+    Told,
+    /// The shell is to end.
+    Exit,
+}
+
+type Run = for<'a> fn(&'a mut Session, Arguments) -> BoxFuture<'a, Result<Outcome>>;
+
+/// A command of the shell.
+pub(crate) struct Command {
+    pub(crate) name: &'static str,
+    /// Other names for it.
+    pub(crate) aliases: &'static [&'static str],
+    /// What it does, in a line.
+    pub(crate) summary: &'static str,
+    /// How it is written, an example a line, and what is to be said about it.
+    pub(crate) usage: &'static str,
+    pub(crate) run: Run,
+}
+
+/// Commands that belong together, under HBase's name for them.
+pub(crate) struct Group {
+    pub(crate) name: &'static str,
+    pub(crate) commands: &'static [Command],
+}
+
+/// All there is.
+pub(crate) const GROUPS: &[Group] = &[general::GROUP, ddl::GROUP, read::GROUP, write::GROUP, tools::GROUP];
+
+/// Commands of HBase's shell that are not here yet: a clear answer to who knows them.
+const NOT_YET: &[&str] = &[
+    "alter",
+    "alter_async",
+    "alter_namespace",
+    "alter_status",
+    "append",
+    "assign",
+    "balance_switch",
+    "balancer",
+    "balancer_enabled",
+    "catalogjanitor_enabled",
+    "catalogjanitor_run",
+    "catalogjanitor_switch",
+    "clone_snapshot",
+    "clone_table_schema",
+    "close_region",
+    "compact_rs",
+    "compaction_state",
+    "create_namespace",
+    "delete_snapshot",
+    "describe_namespace",
+    "disable_all",
+    "drop_all",
+    "drop_namespace",
+    "enable_all",
+    "get_counter",
+    "get_splits",
+    "get_table",
+    "grant",
+    "incr",
+    "list_namespace",
+    "list_namespace_tables",
+    "list_peers",
+    "list_procedures",
+    "list_quotas",
+    "list_regions",
+    "list_snapshots",
+    "locate_region",
+    "merge_region",
+    "move",
+    "normalize",
+    "processlist",
+    "restore_snapshot",
+    "revoke",
+    "set_quota",
+    "show_filters",
+    "snapshot",
+    "split",
+    "table_help",
+    "truncate",
+    "truncate_preserve",
+    "unassign",
+    "update_all_config",
+    "update_config",
+    "user_permission",
+    "wal_roll",
+    "whoami",
+    "zk_dump",
+];
+
+/// The command of a name.
+pub(crate) fn find(name: &str) -> Option<&'static Command> {
+    let mut all = GROUPS.iter().flat_map(|group| group.commands);
+    all.find(|command| command.name == name || command.aliases.contains(&name))
+}
+
+/// Whether HBase's shell has such a command, and this one does not yet.
+pub(crate) fn is_of_hbase(name: &str) -> bool {
+    NOT_YET.contains(&name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_means_one_command_and_every_command_has_help() {
+        let mut names: Vec<&str> = NOT_YET.to_vec();
+        for command in GROUPS.iter().flat_map(|group| group.commands) {
+            names.push(command.name);
+            names.extend(command.aliases);
+            assert!(!command.summary.is_empty() && !command.summary.ends_with('.'), "{}", command.name);
+            assert!(command.usage.lines().all(|line| line.len() <= 110), "{}", command.name);
+        }
+        let count = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), count);
+    }
+
+    #[test]
+    fn examples_in_the_help_are_in_the_language() {
+        for command in GROUPS.iter().flat_map(|group| group.commands) {
+            let examples = command.usage.lines().filter_map(|line| line.strip_prefix("  grampus> "));
+            let mut seen = 0;
+            for example in examples {
+                let found = crate::shell::parser::parse(example, crate::shell::error::Position::START);
+                let statements = found.unwrap_or_else(|error| panic!("{example}: {error}"));
+                let written = statements[0].name.as_str();
+                assert!(written == command.name || command.aliases.contains(&written), "{example}");
+                seen += 1;
+            }
+            assert!(seen > 0, "{} has no example", command.name);
+        }
+    }
+}

@@ -1,0 +1,393 @@
+//! Tables and families: out of what `create` is given, and as `describe` shows them.
+//!
+//! A family is sent with all attributes that HBase's own client sends, so that it means the same to every server.
+
+use bytes::Bytes;
+use cell::schema::{Attributes, Configuration, FamilyDescriptor, TableDescriptor};
+
+use super::arguments::Options;
+use super::error::{Result, ShellError, usage};
+use super::text::{binary, quoted};
+use super::value::Value;
+
+/// Attributes that every family has in HBase's client, with their defaults, in the order it shows them.
+const FAMILY_DEFAULTS: &[(&str, &str)] = &[
+    ("INDEX_BLOCK_ENCODING", "NONE"),
+    ("VERSIONS", "1"),
+    ("KEEP_DELETED_CELLS", "FALSE"),
+    ("DATA_BLOCK_ENCODING", "NONE"),
+    ("TTL", FOREVER),
+    ("MIN_VERSIONS", "0"),
+    ("REPLICATION_SCOPE", "0"),
+    ("BLOOMFILTER", "ROW"),
+    ("IN_MEMORY", "false"),
+    ("COMPRESSION", "NONE"),
+    ("BLOCKCACHE", "true"),
+    ("BLOCKSIZE", "65536"),
+];
+
+/// Further attributes of families that HBase knows.
+const FAMILY_FURTHER: &[&str] = &[
+    "CACHE_BLOOMS_ON_WRITE",
+    "CACHE_DATA_ON_WRITE",
+    "CACHE_INDEX_ON_WRITE",
+    "COMPRESSION_COMPACT",
+    "COMPRESSION_COMPACT_MAJOR",
+    "COMPRESSION_COMPACT_MINOR",
+    "COMPRESS_TAGS",
+    "DFS_REPLICATION",
+    "ENCRYPTION",
+    "ENCRYPTION_KEY",
+    "EVICT_BLOCKS_ON_CLOSE",
+    "IN_MEMORY_COMPACTION",
+    "IS_MOB",
+    "MOB_COMPACT_PARTITION_POLICY",
+    "MOB_THRESHOLD",
+    "NEW_VERSION_BEHAVIOR",
+    "PREFETCH_BLOCKS_ON_OPEN",
+    "STORAGE_POLICY",
+];
+
+/// Attributes of tables that HBase knows.
+const TABLE_KNOWN: &[&str] = &[
+    "COMPACTION_ENABLED",
+    "DURABILITY",
+    "ERASURE_CODING_POLICY",
+    "FLUSH_POLICY",
+    "IS_META",
+    "MAX_FILESIZE",
+    "MEMSTORE_FLUSHSIZE",
+    "MERGE_ENABLED",
+    "NORMALIZATION_ENABLED",
+    "NORMALIZER_TARGET_REGION_COUNT",
+    "NORMALIZER_TARGET_REGION_SIZE",
+    "NORMALIZER_TARGET_REGION_SIZE_MB",
+    "OWNER",
+    "PRIORITY",
+    "READONLY",
+    "REGION_MEMSTORE_REPLICATION",
+    "REGION_REPLICATION",
+    "SPLIT_ENABLED",
+    "SPLIT_POLICY",
+];
+
+/// The time to live of what lives for ever, as it is sent.
+const FOREVER: &str = "2147483647";
+const MINUTE_S: u64 = 60;
+const HOUR_S: u64 = 60 * MINUTE_S;
+const DAY_S: u64 = 24 * HOUR_S;
+
+/// The family that `create` is given by its name and options.
+pub(crate) fn family(name: Vec<u8>, mut options: Options) -> Result<FamilyDescriptor> {
+    if name.is_empty() || name.len() > cell::cell::FAMILY_LEN_MAX {
+        return usage(format!("{} is no name of a family", quoted(&name)));
+    }
+    let mut family = FamilyDescriptor::new(name);
+    for (name, default) in FAMILY_DEFAULTS {
+        family = family.with(name, default);
+    }
+    set_hashes(&mut family.attributes, &mut family.configuration, &mut options)?;
+    for name in FAMILY_DEFAULTS.iter().map(|(name, _)| name).chain(FAMILY_FURTHER) {
+        if let Some(value) = options.take(name) {
+            family = family.with(name, &attribute_text(name, &value)?);
+        }
+    }
+    options.finish()?;
+    Ok(family)
+}
+
+/// Sets attributes of a table that `create` is given.
+pub(crate) fn set_table_options(table: &mut TableDescriptor, mut options: Options) -> Result<()> {
+    set_hashes(&mut table.attributes, &mut table.configuration, &mut options)?;
+    for name in TABLE_KNOWN {
+        if let Some(value) = options.take(name) {
+            let text = attribute_text(name, &value)?;
+            table.attributes.insert(Bytes::from_static(name.as_bytes()), text.into());
+        }
+    }
+    options.finish()
+}
+
+/// `METADATA` and `CONFIGURATION`.
+fn set_hashes(
+    attributes: &mut Attributes,
+    configuration: &mut Configuration,
+    options: &mut Options,
+) -> Result<()> {
+    for (name, value) in pairs(options, "METADATA")? {
+        attributes.insert(name.into(), value.into());
+    }
+    configuration.extend(pairs(options, "CONFIGURATION")?);
+    Ok(())
+}
+
+fn pairs(options: &mut Options, option: &str) -> Result<Vec<(String, String)>> {
+    let entries = match options.take(option) {
+        None => return Ok(Vec::new()),
+        Some(Value::Hash(entries)) => entries,
+        Some(other) => return usage(format!("{option} must be {{'name' => 'value'}}, not {other}")),
+    };
+    let pair = |(name, value): &(Value, Value)| match (name.string(), value.string()) {
+        (Some(name), Some(value)) => Ok((name, value)),
+        _ => usage(format!("{option} has text under names, not {name} => {value}")),
+    };
+    entries.iter().map(pair).collect()
+}
+
+fn attribute_text(name: &str, value: &Value) -> Result<String> {
+    let text =
+        value.string().ok_or_else(|| ShellError::Usage(format!("{name} must be text, not {value}")))?;
+    match name {
+        "TTL" => ttl_text(&text),
+        // Names of values: HBase's shell takes them in small letters too.
+        "BLOOMFILTER"
+        | "COMPRESSION"
+        | "DATA_BLOCK_ENCODING"
+        | "DURABILITY"
+        | "INDEX_BLOCK_ENCODING"
+        | "KEEP_DELETED_CELLS" => Ok(text.to_ascii_uppercase()),
+        "VERSIONS" | "MIN_VERSIONS" | "BLOCKSIZE" | "MAX_FILESIZE" | "MEMSTORE_FLUSHSIZE"
+        | "REGION_REPLICATION" => match text.parse::<u64>() {
+            Ok(number) => Ok(number.to_string()),
+            Err(_) => usage(format!("{name} must be a number, not {value}")),
+        },
+        _ => Ok(text),
+    }
+}
+
+/// Seconds out of `86400`, `FOREVER` or `1 DAY 2 HOURS`.
+fn ttl_text(text: &str) -> Result<String> {
+    let wrong =
+        || ShellError::Usage(format!("TTL must be seconds, FOREVER, or as '1 DAY 2 HOURS', not '{text}'"));
+    if text.eq_ignore_ascii_case("FOREVER") {
+        return Ok(FOREVER.to_string());
+    }
+    if let Ok(seconds) = text.parse::<u64>() {
+        return Ok(seconds.to_string());
+    }
+    let mut seconds: u64 = 0;
+    let mut words = text.split_ascii_whitespace();
+    while let Some(number) = words.next() {
+        let number: u64 = number.parse().map_err(|_| wrong())?;
+        let unit = match words.next().ok_or_else(wrong)?.to_ascii_uppercase().trim_end_matches('S') {
+            "DAY" => DAY_S,
+            "HOUR" => HOUR_S,
+            "MINUTE" => MINUTE_S,
+            "SECOND" => 1,
+            _ => return Err(wrong()),
+        };
+        seconds = number.checked_mul(unit).and_then(|part| seconds.checked_add(part)).ok_or_else(wrong)?;
+    }
+    match seconds {
+        0 => Err(wrong()),
+        _ => Ok(seconds.to_string()),
+    }
+}
+
+/// The keys of `SPLITS`, in order.
+pub(crate) fn split_keys(splits: Value) -> Result<Vec<Bytes>> {
+    let Value::Array(splits) = splits else {
+        return usage(format!("SPLITS must be an array, not {splits}"));
+    };
+    let key = |value: &Value| match value.bytes() {
+        Some(key) if !key.is_empty() => Ok(Bytes::from(key)),
+        _ => usage(format!("SPLITS holds row keys, not {value}")),
+    };
+    let mut keys = splits.iter().map(key).collect::<Result<Vec<Bytes>>>()?;
+    keys.sort();
+    match keys.windows(2).find(|pair| pair[0] == pair[1]) {
+        Some(pair) => usage(format!("SPLITS holds {} twice", quoted(&pair[0]))),
+        None => Ok(keys),
+    }
+}
+
+/// What `describe` shows behind a table's name; nothing if it has no attributes.
+pub(crate) fn table_attributes(table: &TableDescriptor) -> String {
+    let is_false_meta =
+        |name: &[u8], value: &[u8]| name == b"IS_META" && !value.eq_ignore_ascii_case(b"true");
+    let shown = table.attributes.iter().filter(|(name, value)| !is_false_meta(name, value));
+    let is_known = |name: &Bytes| TABLE_KNOWN.iter().any(|known| known.as_bytes() == name);
+    let (known, further): (Vec<_>, Vec<_>) = shown.partition(|(name, _)| is_known(name));
+    let mut parts: Vec<String> = known.into_iter().map(|(name, value)| known_part(name, value)).collect();
+    parts.extend(hash_part(
+        "METADATA",
+        further.into_iter().map(|(name, value)| (binary(name), binary(value))),
+    ));
+    parts.extend(hash_part("CONFIGURATION", table.configuration.clone()));
+    match parts.is_empty() {
+        true => String::new(),
+        false => format!(", {{TABLE_ATTRIBUTES => {{{}}}}}", parts.join(", ")),
+    }
+}
+
+/// What `describe` shows of a family.
+pub(crate) fn family_attributes(family: &FamilyDescriptor) -> String {
+    let of_family = |name: &str| family.attributes.get(name.as_bytes());
+    let mut parts = vec![format!("NAME => '{}'", binary(&family.name))];
+    for (name, default) in FAMILY_DEFAULTS {
+        let value = of_family(name).map_or(default.as_bytes(), |value| value);
+        parts.push(known_part(name.as_bytes(), value));
+    }
+    for name in FAMILY_FURTHER {
+        parts.extend(of_family(name).map(|value| known_part(name.as_bytes(), value)));
+    }
+    let is_known = |name: &[u8]| {
+        FAMILY_DEFAULTS
+            .iter()
+            .map(|(known, _)| known)
+            .chain(FAMILY_FURTHER)
+            .any(|known| known.as_bytes() == name)
+    };
+    let further = family.attributes.iter().filter(|(name, _)| !is_known(name));
+    parts.extend(hash_part("METADATA", further.map(|(name, value)| (binary(name), binary(value)))));
+    parts.extend(hash_part("CONFIGURATION", family.configuration.clone()));
+    format!("{{{}}}", parts.join(", "))
+}
+
+fn known_part(name: &[u8], value: &[u8]) -> String {
+    let (name, value) = (binary(name), binary(value));
+    let shown = match (name.as_str(), value.parse::<u64>()) {
+        ("TTL", Ok(seconds)) => shown_ttl(seconds),
+        ("BLOCKSIZE" | "MAX_FILESIZE" | "MEMSTORE_FLUSHSIZE", Ok(bytes)) => shown_bytes(bytes),
+        _ => value,
+    };
+    format!("{name} => '{shown}'")
+}
+
+fn hash_part(name: &str, entries: impl IntoIterator<Item = (String, String)>) -> Option<String> {
+    let entries: Vec<String> =
+        entries.into_iter().map(|(name, value)| format!("'{name}' => '{value}'")).collect();
+    (!entries.is_empty()).then(|| format!("{name} => {{{}}}", entries.join(", ")))
+}
+
+/// `65536 B (64KB)`, as HBase shows it.
+fn shown_bytes(bytes: u64) -> String {
+    if bytes < 1024 {
+        return format!("{bytes} B");
+    }
+    let units = [("TB", 1_u64 << 40), ("GB", 1 << 30), ("MB", 1 << 20), ("KB", 1 << 10), ("B", 1)];
+    let parts = parts_of(bytes, units.map(|(unit, size)| (unit.to_string(), size)));
+    format!(
+        "{bytes} B ({})",
+        parts.iter().map(|(count, unit)| format!("{count}{unit}")).collect::<Vec<_>>().join(" ")
+    )
+}
+
+/// `86400 SECONDS (1 DAY)`, as HBase shows it.
+fn shown_ttl(seconds: u64) -> String {
+    let named =
+        |(count, unit): &(u64, String)| format!("{count} {unit}{}", if *count == 1 { "" } else { "S" });
+    if seconds.to_string() == FOREVER {
+        return "FOREVER".to_string();
+    }
+    if seconds < MINUTE_S {
+        return named(&(seconds, "SECOND".to_string()));
+    }
+    let units = [("DAY", DAY_S), ("HOUR", HOUR_S), ("MINUTE", MINUTE_S), ("SECOND", 1)];
+    let parts = parts_of(seconds, units.map(|(unit, size)| (unit.to_string(), size)));
+    format!("{seconds} SECONDS ({})", parts.iter().map(named).collect::<Vec<_>>().join(" "))
+}
+
+/// A number in units of falling size, those left out of which there are none.
+fn parts_of<const N: usize>(number: u64, units: [(String, u64); N]) -> Vec<(u64, String)> {
+    let mut rest = number;
+    let mut parts = Vec::new();
+    for (unit, size) in units {
+        if rest >= size {
+            parts.push((rest / size, unit));
+        }
+        rest %= size;
+    }
+    parts
+}
+
+#[cfg(test)]
+mod tests {
+    use cell::schema::TableName;
+
+    use super::*;
+    use crate::shell::arguments::Arguments;
+    use crate::shell::error::Position;
+    use crate::shell::parser::parse;
+
+    fn options(source: &str) -> Options {
+        let statement = parse(&format!("create {{{source}}}"), Position::START).unwrap().remove(0);
+        Arguments::new("create", statement.values).options().unwrap()
+    }
+
+    #[test]
+    fn a_family_is_described_as_hbase_describes_it() {
+        let plain = family(b"f".to_vec(), options("")).unwrap();
+        let expected = "{NAME => 'f', INDEX_BLOCK_ENCODING => 'NONE', VERSIONS => '1', KEEP_DELETED_CELLS => 'FALSE', \
+                        DATA_BLOCK_ENCODING => 'NONE', TTL => 'FOREVER', MIN_VERSIONS => '0', REPLICATION_SCOPE => '0', \
+                        BLOOMFILTER => 'ROW', IN_MEMORY => 'false', COMPRESSION => 'NONE', BLOCKCACHE => 'true', \
+                        BLOCKSIZE => '65536 B (64KB)'}";
+        assert_eq!(family_attributes(&plain), expected);
+        // A server may leave out what is at its default.
+        assert_eq!(family_attributes(&FamilyDescriptor::new("f")), expected);
+        let other = family(
+            b"g".to_vec(),
+            options(
+                "VERSIONS => 3, TTL => '1 DAY', COMPRESSION => 'gz', IS_MOB => true, METADATA => {'m' => 1}, \
+                     CONFIGURATION => {'c' => 'd'}",
+            ),
+        );
+        let shown = family_attributes(&other.unwrap());
+        for part in [
+            "VERSIONS => '3'",
+            "TTL => '86400 SECONDS (1 DAY)'",
+            "COMPRESSION => 'GZ'",
+            "BLOCKSIZE => '65536 B (64KB)', IS_MOB => 'true', METADATA => {'m' => '1'}, CONFIGURATION => {'c' => 'd'}}",
+        ] {
+            assert!(shown.contains(part), "{part} in {shown}");
+        }
+    }
+
+    #[test]
+    fn attributes_of_a_table_are_told_behind_its_name() {
+        let mut table = TableDescriptor::new(TableName::parse("t").unwrap());
+        assert_eq!(table_attributes(&table), "");
+        table.attributes.insert("IS_META".into(), "false".into());
+        assert_eq!(table_attributes(&table), "");
+        table.attributes.insert("hbase.store.file-tracker.impl".into(), "DEFAULT".into());
+        assert_eq!(
+            table_attributes(&table),
+            ", {TABLE_ATTRIBUTES => {METADATA => {'hbase.store.file-tracker.impl' => 'DEFAULT'}}}"
+        );
+        set_table_options(&mut table, options("READONLY => true, MAX_FILESIZE => 10737418240")).unwrap();
+        assert!(
+            table_attributes(&table).starts_with(
+                ", {TABLE_ATTRIBUTES => {MAX_FILESIZE => '10737418240 B (10GB)', READONLY => 'true', METADATA => {"
+            ),
+            "{}",
+            table_attributes(&table)
+        );
+    }
+
+    #[test]
+    fn times_to_live_are_seconds() {
+        let check = |text: &str, expected: &str| assert_eq!(ttl_text(text).unwrap(), expected);
+        check("86400", "86400");
+        check("forever", FOREVER);
+        check("1 day 2 HOURS 3 minutes 4 SECONDS", "93784");
+        for wrong in ["", "-1", "DAY", "0 DAYS", "1 WEEK", "1.5 DAYS", "1 DAY 2", "99999999999999999999 DAYS"]
+        {
+            assert!(ttl_text(wrong).is_err(), "{wrong}");
+        }
+        assert_eq!(shown_ttl(1), "1 SECOND");
+        assert_eq!(shown_ttl(59), "59 SECONDS");
+        assert_eq!(shown_ttl(93_784), "93784 SECONDS (1 DAY 2 HOURS 3 MINUTES 4 SECONDS)");
+        assert_eq!(shown_bytes(1023), "1023 B");
+        assert_eq!(shown_bytes((1 << 40) + (2 << 20) + 5), "1099513724933 B (1TB 2MB 5B)");
+    }
+
+    #[test]
+    fn split_keys_are_sorted_and_told_apart() {
+        let keys = |source: &str| split_keys(options(&format!("SPLITS => {source}")).take("SPLITS").unwrap());
+        assert_eq!(keys("['b', 'a', 7]").unwrap(), [&b"7"[..], b"a", b"b"]);
+        assert!(keys("[]").unwrap().is_empty());
+        assert!(keys("'a'").is_err());
+        assert!(keys("['a', 'a']").is_err());
+        assert!(keys("['']").is_err());
+    }
+}

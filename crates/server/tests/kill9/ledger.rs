@@ -1,0 +1,219 @@
+//! What a table must hold: for each row the last acknowledged write, and writes that were sent and not acknowledged.
+//!
+//! A row is written by one writer, one write after the other. So after a kill it holds what was acknowledged last, or
+//! what was sent after that and never answered; nothing else. What is seen after a kill is then held to: it must not
+//! go away either.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use bytes::Bytes;
+
+use crate::cells::Seen;
+
+/// What a row holds: a version, or nothing.
+pub type Content = Option<u64>;
+
+/// The rows of a table, as their writers know them.
+#[derive(Default)]
+pub struct Ledger {
+    rows: BTreeMap<Bytes, Entry>,
+    last_version: u64,
+}
+
+#[derive(Default)]
+struct Entry {
+    acknowledged: Content,
+    // In the order in which they were sent.
+    open: Vec<Content>,
+    // The newest version sent, whatever became of it.
+    newest: u64,
+}
+
+/// A promise that was not kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Violation {
+    /// An acknowledged write is not there.
+    Lost { row: Bytes, acknowledged: Content, seen: Content },
+    /// A row is made of parts of several writes, or not whole.
+    Torn { row: Bytes, columns: String },
+    /// Something that nobody wrote.
+    Invented { row: Bytes, what: String },
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Violation::Lost { row, acknowledged, seen } => {
+                write!(f, "lost: {} acknowledged {acknowledged:?}, seen {seen:?}", row.escape_ascii())
+            }
+            Violation::Torn { row, columns } => write!(f, "torn: {} has {columns}", row.escape_ascii()),
+            Violation::Invented { row, what } => write!(f, "invented: {} has {what}", row.escape_ascii()),
+        }
+    }
+}
+
+impl Ledger {
+    /// A number that no write has had.
+    pub fn next_version(&mut self) -> u64 {
+        self.last_version += 1;
+        self.last_version
+    }
+
+    /// A write is about to be sent.
+    pub fn sending(&mut self, row: &Bytes, content: Content) {
+        let entry = self.rows.entry(row.clone()).or_default();
+        entry.open.push(content);
+        entry.newest = entry.newest.max(content.unwrap_or(0));
+    }
+
+    /// The last write sent was acknowledged.
+    pub fn acknowledged(&mut self, row: &Bytes) {
+        let entry = self.rows.get_mut(row).expect("it was sent before");
+        entry.acknowledged = entry.open.pop().expect("it was sent before");
+        entry.open.clear();
+    }
+
+    /// How many rows were ever written.
+    pub fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// The rows that were ever written, the n-th of each `step`.
+    pub fn sample(&self, step: usize) -> Vec<Bytes> {
+        self.rows.keys().step_by(step.max(1)).cloned().collect()
+    }
+
+    /// Holds what was seen of the whole table against what must be there.
+    pub fn check(&self, seen: &BTreeMap<Bytes, Seen>) -> Vec<Violation> {
+        let unknown = seen.keys().filter(|row| !self.rows.contains_key(*row));
+        let unknown = unknown
+            .map(|row| Violation::Invented { row: row.clone(), what: "cells, and was never written".into() });
+        let known = self.rows.iter().filter_map(|(row, entry)| entry.check(row, seen.get(row)));
+        unknown.chain(known).collect()
+    }
+
+    /// What was seen, and found good, stays so. Nothing is under way any more.
+    pub fn settle(&mut self, seen: &BTreeMap<Bytes, Seen>) {
+        for (row, entry) in &mut self.rows {
+            entry.open.clear();
+            entry.acknowledged = match seen.get(row) {
+                Some(Seen::Version(version)) => Some(*version),
+                _ => None,
+            };
+        }
+    }
+}
+
+impl Entry {
+    fn check(&self, row: &Bytes, seen: Option<&Seen>) -> Option<Violation> {
+        let row = row.clone();
+        let content = match seen {
+            None => None,
+            Some(Seen::Version(version)) => Some(*version),
+            Some(Seen::Torn(columns)) => return Some(Violation::Torn { row, columns: columns.clone() }),
+            Some(Seen::Strange(what)) => return Some(Violation::Invented { row, what: what.clone() }),
+        };
+        if content == self.acknowledged || self.open.contains(&content) {
+            return None;
+        }
+        if content > Some(self.newest) {
+            return Some(Violation::Invented { row, what: format!("version {content:?}, not sent yet") });
+        }
+        Some(Violation::Lost { row, acknowledged: self.acknowledged, seen: content })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use cell::KeyValue;
+    use client::Row;
+
+    use super::*;
+    use crate::cells::{self, Timestamps};
+
+    /// Rows as a server would give them back after these puts.
+    fn seen(puts: &[(&str, u64)]) -> BTreeMap<Bytes, Seen> {
+        let put = |(row, version): &(&str, u64)| {
+            let row = Bytes::copy_from_slice(row.as_bytes());
+            let cells = cells::put(&row, *version, Timestamps::Versions).cells;
+            (row, Seen::of(&Row { cells }))
+        };
+        puts.iter().map(put).collect()
+    }
+
+    /// Steps: `row=version` sent, `row-` a delete sent, `row!` the last one of the row acknowledged.
+    fn ledger(steps: &str) -> Ledger {
+        let mut ledger = Ledger::default();
+        for step in steps.split_whitespace() {
+            let row = |end: &str| Bytes::copy_from_slice(step.trim_end_matches(end).as_bytes());
+            if let Some((row, version)) = step.split_once('=') {
+                ledger.sending(&Bytes::copy_from_slice(row.as_bytes()), Some(version.parse().unwrap()));
+            } else if step.ends_with('-') {
+                ledger.sending(&row("-"), None);
+            } else {
+                ledger.acknowledged(&row("!"));
+            }
+        }
+        ledger
+    }
+
+    fn check(steps: &str, puts: &[(&str, u64)], expected: &[&str]) {
+        let found = ledger(steps).check(&seen(puts));
+        let kinds: Vec<_> = found.iter().map(|violation| violation.to_string()).collect();
+        let kinds: Vec<_> = kinds.iter().map(|text| text.split(" acknowledged").next().unwrap()).collect();
+        assert_eq!(kinds.len(), expected.len(), "{steps}: {found:?}");
+        assert!(kinds.iter().zip(expected).all(|(found, wanted)| found.starts_with(wanted)), "{found:?}");
+    }
+
+    #[test]
+    fn what_was_acknowledged_or_sent_after_it_is_right() {
+        check("r=1 r!", &[("r", 1)], &[]);
+        check("r=1 r! r=2", &[("r", 1)], &[]);
+        check("r=1 r! r=2", &[("r", 2)], &[]);
+        check("r=1", &[], &[]);
+        check("r=1 r! r-", &[], &[]);
+        check("r=1 r! r-", &[("r", 1)], &[]);
+        check("r=1 r! r- r!", &[], &[]);
+    }
+
+    #[test]
+    fn a_lost_acknowledged_write_is_reported() {
+        check("r=1 r!", &[], &["lost: r"]);
+        check("r=1 r! r=2 r!", &[("r", 1)], &["lost: r"]);
+        check("r=1 r! r- r!", &[("r", 1)], &["lost: r"]);
+        check("r=1 r! r=2 r! s=3 s!", &[("r", 1)], &["lost: r", "lost: s"]);
+    }
+
+    #[test]
+    fn an_invented_row_is_reported() {
+        check("", &[("r", 1)], &["invented: r"]);
+        check("r=1 r!", &[("r", 2)], &["invented: r"]);
+        let row = Bytes::from_static(b"r");
+        let mut cells = cells::put(&row, 1, Timestamps::Versions).cells;
+        let strange = cells[2].view(0);
+        cells[2] = KeyValue::new(b"r", b"b", b"n", strange.timestamp(), strange.kind(), b"r#1#rubbish");
+        let seen = BTreeMap::from([(row, Seen::of(&Row { cells }))]);
+        assert!(matches!(ledger("r=1 r!").check(&seen)[..], [Violation::Invented { .. }]));
+    }
+
+    #[test]
+    fn a_torn_row_is_reported() {
+        let row = Bytes::from_static(b"r");
+        let of = |version| cells::put(&row, version, Timestamps::Versions).cells;
+        let mixed = vec![of(2)[0].clone(), of(2)[1].clone(), of(1)[2].clone()];
+        let short = of(2)[..2].to_vec();
+        for cells in [mixed, short] {
+            let seen = BTreeMap::from([(row.clone(), Seen::of(&Row { cells }))]);
+            let found = ledger("r=1 r! r=2 r!").check(&seen);
+            assert!(matches!(found[..], [Violation::Torn { .. }]), "{found:?}");
+        }
+    }
+
+    #[test]
+    fn what_was_seen_once_must_stay() {
+        let mut ledger = ledger("r=1 r! r=2");
+        ledger.settle(&seen(&[("r", 2)]));
+        assert!(matches!(ledger.check(&seen(&[("r", 1)]))[..], [Violation::Lost { .. }]));
+    }
+}

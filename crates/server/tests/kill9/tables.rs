@@ -1,0 +1,275 @@
+//! Tables that come and go: created, written, flushed, disabled, enabled, deleted, whatever the kill interrupts.
+//!
+//! After a kill a table is where the last acknowledged change left it, or where the interrupted one would have: never
+//! between. An enabled one has all its regions, each takes a write, and its rows are those of its ledger. Names are
+//! few, so that a table follows another one of its name; nothing of the first may come back.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use base::env::Env;
+use bytes::Bytes;
+use cell::mutation::Mutation;
+use cell::schema::TableName;
+use client::{Admin, Client};
+use wire::meta::TableState;
+
+use crate::cells::{self, Timestamps};
+use crate::chance::Chance;
+use crate::ledger::Ledger;
+use crate::world::{Load, scan};
+
+/// Names that tables get.
+const NAMES: u64 = 5;
+/// Rows of such a table.
+const ROWS: u64 = 100;
+/// Procedures that a kill interrupted must have ended within this time of the next start.
+const PROCEDURES_END_WITHIN: Duration = Duration::from_secs(30);
+
+/// Where a table may be found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Absent,
+    Enabled,
+    Disabled,
+}
+
+struct SideTable {
+    state: State,
+    // A change that was sent and not acknowledged.
+    attempted: Option<State>,
+    regions: u64,
+    ledger: Ledger,
+}
+
+/// The tables, as the one who changes them knows them.
+pub struct SideTables {
+    tables: Mutex<BTreeMap<TableName, SideTable>>,
+    chance: Chance,
+}
+
+/// The next thing to do.
+enum Step {
+    Change(State),
+    Write(Vec<(Bytes, Mutation)>),
+    Flush,
+}
+
+impl SideTables {
+    pub fn new(chance: Chance) -> SideTables {
+        SideTables { tables: Mutex::default(), chance }
+    }
+
+    /// Changes tables until the load ends.
+    pub async fn run(self: Arc<Self>, env: Env, client: Client, load: Arc<Load>) {
+        while !load.is_over() {
+            let (name, step) = self.choose();
+            let outcome = match &step {
+                Step::Change(to) => self.change(&client.admin(), &name, *to).await,
+                Step::Write(writes) => {
+                    let mutations = writes.iter().map(|(_, mutation)| mutation.clone()).collect();
+                    client.table(name.clone()).mutate_all(mutations).await
+                }
+                Step::Flush => client.admin().flush(&name).await,
+            };
+            match outcome {
+                Ok(()) => self.done(&name, step),
+                Err(error) => load.failed(&format!("change of table {name}"), &error),
+            }
+            env.clock.sleep(self.chance.millis(0..15)).await;
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<TableName, SideTable>> {
+        self.tables.lock().expect("no holder of this lock panics")
+    }
+
+    /// Chooses a table and what to do with it, and takes note that it is about to be sent.
+    fn choose(&self) -> (TableName, Step) {
+        let chance = &self.chance;
+        let name = TableName::parse(&format!("side{}", chance.within(0..NAMES))).expect("a legal name");
+        let mut tables = self.lock();
+        let table = tables.entry(name.clone()).or_insert_with(|| SideTable {
+            state: State::Absent,
+            attempted: None,
+            regions: chance.within(1..5),
+            ledger: Ledger::default(),
+        });
+        let step = match table.state {
+            State::Absent => Step::Change(State::Enabled),
+            State::Enabled if chance.once_in(4) => Step::Change(State::Disabled),
+            State::Enabled if chance.once_in(4) => Step::Flush,
+            State::Enabled => Step::Write(table.next_writes(chance)),
+            State::Disabled if chance.once_in(2) => Step::Change(State::Absent),
+            State::Disabled => Step::Change(State::Enabled),
+        };
+        if let Step::Change(to) = &step {
+            table.attempted = Some(*to);
+        }
+        (name, step)
+    }
+
+    async fn change(&self, admin: &Admin, name: &TableName, to: State) -> client::Result<()> {
+        let (from, regions) = {
+            let tables = self.lock();
+            (tables[name].state, tables[name].regions)
+        };
+        match (from, to) {
+            (State::Absent, _) => {
+                admin.create_table(&cells::table(name.clone()), &cells::split_keys(regions)).await
+            }
+            (_, State::Enabled) => admin.enable_table(name).await,
+            (_, State::Disabled) => admin.disable_table(name).await,
+            (_, State::Absent) => admin.delete_table(name).await,
+        }
+    }
+
+    fn done(&self, name: &TableName, step: Step) {
+        let mut tables = self.lock();
+        let table = tables.get_mut(name).expect("chosen before");
+        match step {
+            Step::Change(State::Absent) => drop(tables.remove(name)),
+            Step::Change(to) => (table.state, table.attempted) = (to, None),
+            Step::Write(writes) => writes.iter().for_each(|(row, _)| table.ledger.acknowledged(row)),
+            Step::Flush => {}
+        }
+    }
+
+    /// Looks at every table after a start; what is wrong, in words.
+    pub async fn verify(&self, env: &Env, client: &Client, data: &Path, main: &TableName) -> Vec<String> {
+        let admin = client.admin();
+        if let Err(wrong) = procedures_end(env, &admin).await {
+            return vec![wrong];
+        }
+        let known: Vec<_> = self.lock().keys().cloned().collect();
+        let mut wrong = Vec::new();
+        for name in known {
+            let mut table = self.lock().remove(&name).expect("known");
+            let found = table.verify(client, &name, data, &self.chance).await;
+            wrong.extend(found.unwrap_or_else(|error| vec![error.to_string()]).iter().map(|what| {
+                format!("table {name} ({:?}, attempted {:?}): {what}", table.state, table.attempted)
+            }));
+            table.attempted = None;
+            if table.state != State::Absent {
+                self.lock().insert(name, table);
+            }
+        }
+        let mut expected: Vec<_> = self.lock().keys().cloned().collect();
+        expected.push(main.clone());
+        expected.sort();
+        match admin.list_tables(None, false).await {
+            Ok(mut listed) => {
+                listed.sort();
+                if listed != expected {
+                    wrong.push(format!("tables listed: {listed:?}, expected: {expected:?}"));
+                }
+            }
+            Err(error) => wrong.push(format!("list of tables: {error}")),
+        }
+        wrong
+    }
+}
+
+impl SideTable {
+    fn next_writes(&mut self, chance: &Chance) -> Vec<(Bytes, Mutation)> {
+        let first = chance.within(0..ROWS);
+        let rows = (first..first + chance.within(1..20)).map(|number| cells::row_key("s", number % ROWS));
+        rows.map(|row| {
+            let mutation = self.next_write(&row);
+            (row, mutation)
+        })
+        .collect()
+    }
+
+    fn next_write(&mut self, row: &Bytes) -> Mutation {
+        let version = self.ledger.next_version();
+        self.ledger.sending(row, Some(version));
+        cells::put(row, version, Timestamps::Versions)
+    }
+
+    /// Finds out where the table is, and whether it is all there.
+    async fn verify(
+        &mut self,
+        client: &Client,
+        name: &TableName,
+        data: &Path,
+        chance: &Chance,
+    ) -> client::Result<Vec<String>> {
+        let admin = client.admin();
+        let found = match admin.table_state(name).await? {
+            None => State::Absent,
+            Some(TableState::Enabled) => State::Enabled,
+            Some(TableState::Disabled) => State::Disabled,
+            Some(between) => return Ok(vec![format!("is left {between:?}")]),
+        };
+        if found != self.state && Some(found) != self.attempted {
+            return Ok(vec![format!("is {found:?}")]);
+        }
+        self.state = found;
+        match found {
+            State::Absent => Ok(nothing_left(client, name, data).await),
+            State::Disabled if chance.once_in(2) => Ok(vec![]),
+            State::Disabled => {
+                admin.enable_table(name).await?;
+                self.state = State::Enabled;
+                self.verify_rows(client, name).await
+            }
+            State::Enabled => self.verify_rows(client, name).await,
+        }
+    }
+
+    async fn verify_rows(&mut self, client: &Client, name: &TableName) -> client::Result<Vec<String>> {
+        let table = client.table(name.clone());
+        let located = table.regions().await?;
+        if located.len() as u64 != self.regions {
+            return Ok(vec![format!("{} of {} regions are open", located.len(), self.regions)]);
+        }
+        for location in located {
+            let start = &location.region.start_key;
+            let row = [if start.is_empty() { b"0" } else { &start[..] }, b"-probe"].concat().into();
+            let mutation = self.next_write(&row);
+            table.mutate(&mutation).await?;
+            self.ledger.acknowledged(&row);
+        }
+        let seen = scan(&table).await?;
+        let wrong = self.ledger.check(&seen);
+        self.ledger.settle(&seen);
+        Ok(wrong.iter().map(ToString::to_string).collect())
+    }
+}
+
+/// A table that is not there has no regions and no directory.
+#[allow(clippy::disallowed_methods, reason = "the server's directory is looked at from outside")]
+async fn nothing_left(client: &Client, name: &TableName, data: &Path) -> Vec<String> {
+    let mut wrong = Vec::new();
+    match client.table(name.clone()).regions().await {
+        Err(client::Error::TableNotFound(_)) => {}
+        other => wrong.push(format!("is absent, and its regions are: {other:?}")),
+    }
+    let directory = data.join("data/default").join(name.qualifier());
+    if directory.exists() {
+        wrong.push(format!("is absent, and there is {}", directory.display()));
+    }
+    wrong
+}
+
+/// Waits until nothing that a kill interrupted is still being carried on.
+async fn procedures_end(env: &Env, admin: &Admin) -> Result<(), String> {
+    let deadline = env.clock.monotonic() + PROCEDURES_END_WITHIN;
+    loop {
+        let answer = admin.call_master("GetProcedures", &proto::GetProceduresRequest {}).await;
+        let answer: proto::GetProceduresResponse = answer.map_err(|error| error.to_string())?;
+        let is_open = |procedure: &&proto::Procedure| {
+            let state = procedure.state();
+            use proto::ProcedureState::{Failed, Rolledback, Success};
+            !matches!(state, Success | Failed | Rolledback)
+        };
+        let Some(open) = answer.procedure.iter().find(is_open) else { return Ok(()) };
+        if env.clock.monotonic() >= deadline {
+            return Err(format!("procedure {} {} does not end", open.proc_id, open.class_name));
+        }
+        env.clock.sleep(Duration::from_millis(5)).await;
+    }
+}

@@ -1,0 +1,307 @@
+//! The cycles: a directory, what must be in it, and a server that is started on it and killed.
+#![allow(clippy::disallowed_methods, reason = "the server's directory is handled from outside")]
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use base::env::{Env, TaskClass};
+use bytes::Bytes;
+use cell::query::{Get, Scan};
+use cell::schema::TableName;
+use client::{Action, Client, ClientOptions, Registry, Table};
+use tokio::task::JoinHandle;
+
+use crate::cells::{self, Seen};
+use crate::chance::Chance;
+use crate::ledger::Ledger;
+use crate::server::Server;
+use crate::tables::SideTables;
+use crate::writer::{Witness, Writer};
+use crate::{disorder, network};
+
+/// Small memstores and logs: hundreds of rows fill them.
+const SETTINGS: [&str; 4] = [
+    "hbase.hregion.memstore.flush.size=256 KiB",
+    "hbase.regionserver.hlog.blocksize=512 KiB",
+    "hbase.regionserver.maxlogs=6",
+    "hbase.hstore.compaction.min=3",
+];
+const WRITERS: u64 = 8;
+const REGIONS: u64 = 4;
+/// Rows read one by one after a start, besides the scan.
+const GETS: usize = 60;
+/// Violations named in a report.
+const NAMED: usize = 20;
+
+/// Runs a test in real time, with a client's environment.
+pub fn on_a_runtime(name: &str, test: impl AsyncFnOnce(Env)) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let seed = name.bytes().map(u64::from).sum();
+    runtime.expect("a runtime can be made").block_on(async move { test(network::env(seed)).await });
+}
+
+/// A number in a variable of the process.
+///
+/// # Panics
+/// If it is set and not a number.
+pub fn number_of(variable: &str) -> Option<u64> {
+    let text = std::env::var(variable).ok()?;
+    Some(text.parse().unwrap_or_else(|_| panic!("{variable} is a number, not {text}")))
+}
+
+/// Seconds of the machine's clock: another seed each time.
+fn any_seed() -> u64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    since.map_or(0, |since| since.as_millis() as u64)
+}
+
+/// What those who load the server share.
+#[derive(Default)]
+pub struct Load {
+    over: AtomicBool,
+    failures: Mutex<Vec<String>>,
+}
+
+impl Load {
+    /// Whether the server is about to be killed.
+    pub fn is_over(&self) -> bool {
+        self.over.load(Ordering::Acquire)
+    }
+
+    /// Takes note of an operation that failed; after the kill all do.
+    pub fn failed(&self, what: &str, error: &client::Error) {
+        let mut failures = self.failures.lock().expect("no holder of this lock panics");
+        if !self.is_over() && failures.len() < NAMED {
+            failures.push(format!("{what}: {error}"));
+        }
+    }
+}
+
+/// All rows of a table.
+///
+/// # Errors
+/// What the client says.
+pub async fn scan(table: &Table) -> client::Result<BTreeMap<Bytes, Seen>> {
+    let mut seen = BTreeMap::new();
+    let mut scanner = table.scan(Scan::default());
+    while let Some(row) = scanner.next().await? {
+        let key = Bytes::copy_from_slice(row.key());
+        let in_order = seen.last_key_value().is_none_or(|(last, _)| *last < key);
+        let what = if in_order { Seen::of(&row) } else { Seen::Strange("come out of order".into()) };
+        seen.insert(key, what);
+    }
+    Ok(seen)
+}
+
+/// The directory, what is known of it, and the server on it.
+pub struct World {
+    env: Env,
+    chance: Chance,
+    dir: PathBuf,
+    images: Option<PathBuf>,
+    witness: Witness,
+    table: TableName,
+    ledger: Arc<Mutex<Ledger>>,
+    side_tables: Arc<SideTables>,
+    kills: u64,
+    kills_at_start: u64,
+}
+
+impl World {
+    /// An empty directory.
+    pub fn new(env: Env, name: &str, witness: Witness) -> World {
+        let seed = number_of("GRAMPUS_KILL_SEED").unwrap_or_else(any_seed);
+        let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("kill9-{name}-{}", std::process::id()));
+        // Of an earlier process of this number.
+        let _ = std::fs::remove_dir_all(&dir);
+        std::fs::create_dir_all(&dir).expect("a directory for the test can be made");
+        println!("GRAMPUS_KILL_SEED={seed} in {}", dir.display());
+        let chance = Chance::new(seed);
+        World {
+            env,
+            dir,
+            images: std::env::var_os("GRAMPUS_KEEP_IMAGES").map(|images| Path::new(&images).join(name)),
+            witness,
+            table: TableName::parse("main").expect("a legal name"),
+            ledger: Arc::default(),
+            side_tables: Arc::new(SideTables::new(Chance::new(chance.seed()))),
+            chance,
+            kills: 0,
+            kills_at_start: 0,
+        }
+    }
+
+    /// Start, look, load, kill.
+    ///
+    /// # Errors
+    /// What was wrong, in words.
+    pub async fn cycle(&mut self) -> Result<(), String> {
+        let (mut server, client) = self.start().await;
+        self.look(&client).await?;
+        let load = Arc::new(Load::default());
+        let tasks = self.begin_load(&client, &load);
+        self.env.clock.sleep(self.chance.millis(50..800)).await;
+        load.over.store(true, Ordering::Release);
+        server.kill();
+        end(tasks).await;
+        self.kills += 1;
+        self.keep_image();
+        let failures = load.failures.lock().expect("no holder of this lock panics");
+        match failures.is_empty() {
+            true => Ok(()),
+            false => Err(self.report("failed before the kill", &failures)),
+        }
+    }
+
+    /// Start and look, for what the last kill left.
+    ///
+    /// # Errors
+    /// What was wrong, in words.
+    pub async fn last_look(&mut self) -> Result<(), String> {
+        let (mut server, client) = self.start().await;
+        let looked = self.look(&client).await;
+        server.kill();
+        looked
+    }
+
+    /// Nothing was wrong: the directory goes.
+    pub fn finish(self) {
+        let rows = self.ledger.lock().expect("no holder of this lock panics").len();
+        println!("{} kills under load, {} at the start; {rows} rows", self.kills, self.kills_at_start);
+        std::fs::remove_dir_all(&self.dir).expect("the test's directory can be removed");
+    }
+
+    fn data(&self) -> PathBuf {
+        self.dir.join("data")
+    }
+
+    fn server(&self) -> Server {
+        Server::start(&self.data(), &self.dir.join("server.log"), &SETTINGS)
+    }
+
+    /// A server that serves, perhaps after some that were killed before they did.
+    async fn start(&mut self) -> (Server, Client) {
+        while self.chance.once_in(4) {
+            let mut server = self.server();
+            self.env.clock.sleep(self.chance.millis(0..400)).await;
+            server.kill();
+            self.kills_at_start += 1;
+            self.keep_image();
+        }
+        let mut server = self.server();
+        let zookeeper = server.ready(&self.env).await;
+        let options = ClientOptions { pause: Duration::from_millis(20), ..ClientOptions::default() };
+        (server, Client::new(self.env.clone(), Registry::zookeeper(&zookeeper, "/hbase"), options))
+    }
+
+    /// Holds all that is there against all that must be.
+    async fn look(&mut self, client: &Client) -> Result<(), String> {
+        if self.kills == 0 {
+            let table = cells::table(self.table.clone());
+            let made = client.admin().create_table(&table, &cells::split_keys(REGIONS)).await;
+            return made.map_err(|error| self.report("the first table", &[error.to_string()]));
+        }
+        let wrong = self.side_tables.verify(&self.env, client, &self.data(), &self.table).await;
+        if !wrong.is_empty() {
+            return Err(self.report("tables", &wrong));
+        }
+        let wrong = self.look_at_rows(client).await;
+        let wrong = wrong.unwrap_or_else(|error| vec![format!("cannot be read: {error}")]);
+        if wrong.is_empty() { Ok(()) } else { Err(self.report("rows", &wrong)) }
+    }
+
+    async fn look_at_rows(&self, client: &Client) -> client::Result<Vec<String>> {
+        let table = client.table(self.table.clone());
+        let regions = table.regions().await?.len() as u64;
+        if regions != REGIONS {
+            return Ok(vec![format!("{regions} of {REGIONS} regions are open")]);
+        }
+        let seen = scan(&table).await?;
+        let (mut wrong, sample) = {
+            let ledger = self.ledger.lock().expect("no holder of this lock panics");
+            let wrong = ledger.check(&seen).iter().map(ToString::to_string).collect::<Vec<_>>();
+            (wrong, ledger.sample(ledger.len() / GETS))
+        };
+        let get = |row: &Bytes| {
+            Action::Get(Get { row: row.clone(), selection: Default::default(), existence_only: false })
+        };
+        let rows = table.batch(sample.iter().map(get).collect()).await;
+        for (row, got) in sample.iter().zip(rows) {
+            let got = Some(got?).filter(|got| !got.is_empty()).map(|got| Seen::of(&got));
+            if got.as_ref() != seen.get(row) {
+                wrong.push(format!("{}: get {got:?}, scan {:?}", row.escape_ascii(), seen.get(row)));
+            }
+        }
+        self.ledger.lock().expect("no holder of this lock panics").settle(&seen);
+        Ok(wrong)
+    }
+
+    fn begin_load(&self, client: &Client, load: &Arc<Load>) -> Vec<JoinHandle<()>> {
+        let spawn = |task| self.env.spawn(TaskClass::Service, task);
+        let writer = |number| Writer {
+            table: client.table(self.table.clone()),
+            ledger: self.ledger.clone(),
+            number,
+            chance: Chance::new(self.chance.seed()),
+            witness: self.witness,
+            env: self.env.clone(),
+        };
+        let chance = Chance::new(self.chance.seed());
+        let disorder =
+            disorder::run(self.env.clone(), client.admin(), self.table.clone(), chance, load.clone());
+        let changes = self.side_tables.clone().run(self.env.clone(), client.clone(), load.clone());
+        let mut tasks: Vec<_> = (0..WRITERS)
+            .map(|number| spawn(Box::pin(writer(number).run(load.clone())) as base::BoxFuture<'static, ()>))
+            .collect();
+        tasks.push(spawn(Box::pin(disorder)));
+        tasks.push(spawn(Box::pin(changes)));
+        tasks
+    }
+
+    /// A copy of the directory as the kill left it.
+    fn keep_image(&self) {
+        let Some(images) = &self.images else { return };
+        let image = images.join(format!("{:04}-{}", self.kills, self.kills_at_start));
+        copy(&self.data(), &image).expect("an image can be kept");
+    }
+
+    fn report(&self, what: &str, violations: &[String]) -> String {
+        let kept = self.dir.display();
+        let head = format!("after {} kills, {what}; directory kept: {kept}", self.kills);
+        let named = violations.iter().take(NAMED).cloned();
+        let rest = violations.len().saturating_sub(NAMED);
+        let rest = (rest > 0).then(|| format!("and {rest} more"));
+        [head].into_iter().chain(named).chain(rest).collect::<Vec<_>>().join("\n  ")
+    }
+}
+
+/// Stops the tasks where they are, as a client is stopped whose server is gone.
+async fn end(tasks: Vec<JoinHandle<()>>) {
+    for task in tasks {
+        task.abort();
+        if let Err(error) = task.await
+            && error.is_panic()
+        {
+            std::panic::resume_unwind(error.into_panic());
+        }
+    }
+}
+
+fn copy(from: &Path, to: &Path) -> std::io::Result<()> {
+    if !from.exists() {
+        return Ok(());
+    }
+    std::fs::create_dir_all(to)?;
+    for entry in std::fs::read_dir(from)? {
+        let entry = entry?;
+        let target = to.join(entry.file_name());
+        match entry.file_type()?.is_dir() {
+            true => copy(&entry.path(), &target)?,
+            false => drop(std::fs::copy(entry.path(), target)?),
+        }
+    }
+    Ok(())
+}

@@ -1,6 +1,7 @@
 """The server that a script is pointed at: started for the occasion, or already running."""
 import os
 import shutil
+import signal
 import sys
 import tempfile
 
@@ -79,6 +80,8 @@ class Started:
         self.server = None
 
     def __enter__(self):
+        # A run that is told to end leaves through __exit__ as well, so that no server stays behind.
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(2))
         os.makedirs(TARGET, exist_ok=True)
         self.directory = tempfile.mkdtemp(prefix=f"{self.name}.", dir=TARGET)
         self.server = self._start(self.directory)

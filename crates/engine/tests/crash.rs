@@ -105,8 +105,9 @@ async fn disturb(opened: &Opened, random: &dyn Random) {
             tokio::task::yield_now().await;
         }
         // What fails by a planned fault is no matter here: the pictures tell what counts.
-        match below(random, 6) {
+        match below(random, 7) {
             0..=2 => drop(opened.region.flush().await),
+            6 => drop(opened.region.flush_families(&[Bytes::from_static(b"g")]).await),
             3 => drop(opened.region.compact(None, CompactionKind::Minor).await),
             4 => drop(opened.region.compact(None, CompactionKind::Major).await),
             _ => drop(opened.log.roll().await),

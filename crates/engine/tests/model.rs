@@ -28,6 +28,7 @@ const ROWS: [&[u8]; 4] = [b"r0", b"r1", b"r1\x00", b"r2"];
 enum Step {
     Write(Vec<Change>),
     Flush,
+    FlushFamily(usize),
     Compact { family: usize, major: bool },
     Reopen { clean: bool },
     Get { row: usize, family: usize, qualifier: usize, versions: u32 },
@@ -83,6 +84,7 @@ fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         10 => prop::collection::vec(change(), 1..4).prop_map(Step::Write),
         3 => Just(Step::Flush),
+        1 => (0..FAMILIES.len()).prop_map(Step::FlushFamily),
         2 => (0..FAMILIES.len(), any::<bool>()).prop_map(|(family, major)| Step::Compact { family, major }),
         2 => any::<bool>().prop_map(|clean| Step::Reopen { clean }),
         3 => (0..ROWS.len(), 0..FAMILIES.len(), 0..QUALIFIERS.len(), 1..4u32)
@@ -114,6 +116,11 @@ impl Pair {
             Step::Flush => {
                 self.opened.region.flush().await.unwrap();
                 self.model.flush();
+            }
+            Step::FlushFamily(family) => {
+                let name = Bytes::from_static(FAMILIES[*family]);
+                self.opened.region.flush_families(&[name]).await.unwrap();
+                self.model.flush_family(*family);
             }
             Step::Compact { family, major } => {
                 let kind = if *major { CompactionKind::Major } else { CompactionKind::Minor };
@@ -203,8 +210,13 @@ impl Pair {
     }
 }
 
+/// `PROPTEST_CASES`, or 200.
+fn cases() -> u32 {
+    std::env::var("PROPTEST_CASES").ok().and_then(|text| text.parse().ok()).unwrap_or(200)
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn region_agrees_with_model(steps in prop::collection::vec(step(), 1..40)) {

@@ -38,6 +38,10 @@ pub struct Model {
 }
 
 impl ModelCell {
+    fn is_of_column(&self, other: &ModelCell) -> bool {
+        (&self.row, &self.qualifier) == (&other.row, &other.qualifier)
+    }
+
     /// Whether this marker hides `put`, a put of the same row and family.
     fn hides(&self, put: &ModelCell) -> bool {
         let same_column = self.qualifier == put.qualifier;
@@ -52,20 +56,35 @@ impl ModelCell {
 }
 
 /// The puts that a reader of all versions sees among `cells` of one family: not hidden, one per timestamp, the newest
-/// `versions` of a column.
-fn visible(cells: &[ModelCell], versions: usize) -> Vec<ModelCell> {
+/// `versions` of a column. With them those that are over that number.
+fn judge(cells: &[ModelCell], versions: usize) -> (Vec<ModelCell>, Vec<ModelCell>) {
     let mut puts: Vec<&ModelCell> = cells.iter().filter(|cell| cell.kind == CellType::Put).collect();
     puts.sort_by_key(|put| (&put.row, &put.qualifier, Reverse(put.timestamp), Reverse(put.order)));
     puts.dedup_by_key(|put| (&put.row, &put.qualifier, put.timestamp));
     let hidden = |put: &ModelCell| cells.iter().any(|cell| cell.row == put.row && cell.hides(put));
-    let mut shown: Vec<ModelCell> = Vec::new();
+    let (mut shown, mut surplus): (Vec<ModelCell>, Vec<ModelCell>) = Default::default();
     for put in puts.into_iter().filter(|put| !hidden(put)) {
-        let of_column = |cell: &&ModelCell| (&cell.row, &cell.qualifier) == (&put.row, &put.qualifier);
-        if shown.iter().filter(of_column).count() < versions {
-            shown.push(put.clone());
-        }
+        let of_column = |cell: &&ModelCell| cell.is_of_column(put);
+        let is_surplus = shown.iter().filter(of_column).count() >= versions;
+        if is_surplus { &mut surplus } else { &mut shown }.push(put.clone());
     }
-    shown
+    (shown, surplus)
+}
+
+fn visible(cells: &[ModelCell], versions: usize) -> Vec<ModelCell> {
+    judge(cells, versions).0
+}
+
+/// What a flush keeps: what is visible, and markers. HBase goes to the next column at the first surplus version, past
+/// markers behind it; only at the empty qualifier it goes on cell by cell, for the sake of markers of the family.
+fn flushed(cells: &[ModelCell], versions: usize) -> Vec<ModelCell> {
+    let (mut kept, surplus) = judge(cells, versions);
+    let passed_over = |marker: &ModelCell| {
+        let is_before = |put: &ModelCell| put.is_of_column(marker) && put.timestamp > marker.timestamp;
+        !marker.qualifier.is_empty() && surplus.iter().any(is_before)
+    };
+    kept.extend(cells.iter().filter(|cell| cell.kind.is_delete() && !passed_over(cell)).cloned());
+    kept
 }
 
 impl Model {
@@ -166,13 +185,15 @@ impl Model {
 
     /// Memory becomes a file of each family that has cells there.
     pub fn flush(&mut self) {
-        for (family, cells) in self.memory.iter_mut().enumerate() {
-            let cells = std::mem::take(cells);
-            let mut kept = visible(&cells, self.families[family].1);
-            kept.extend(cells.into_iter().filter(|cell| cell.kind.is_delete()));
-            if !kept.is_empty() {
-                self.files[family].push(kept);
-            }
+        (0..self.families.len()).for_each(|family| self.flush_family(family));
+    }
+
+    /// Memory of one family becomes a file, if there are cells.
+    pub fn flush_family(&mut self, family: usize) {
+        let cells = std::mem::take(&mut self.memory[family]);
+        let kept = flushed(&cells, self.families[family].1);
+        if !kept.is_empty() {
+            self.files[family].push(kept);
         }
     }
 

@@ -179,10 +179,15 @@ impl Data {
         let pool = Arc::new(Pool::new("disk", DISK_THREADS));
         let local = fs::local::LocalFs::new(dir, pool).map_err(|error| format!("{shown}: {error}"))?;
         let fs: Arc<dyn FileSystem> = Arc::new(local);
-        let identity = root
-            .open_or_create(&*fs, &*env.random)
-            .await
-            .map_err(|error| format!("the data directory {shown}: {error}"))?;
+        let identity = match root.open_or_create(&*fs, &*env.random).await {
+            Ok(identity) => identity,
+            Err(error) => {
+                if matches!(error, layout::Error::NotOurs { .. }) {
+                    lock.withdraw();
+                }
+                return Err(format!("the data directory {shown}: {error}"));
+            }
+        };
         Ok(Data { fs, root, cluster_id: identity.cluster_id, _lock: lock })
     }
 }

@@ -1,0 +1,238 @@
+//! A server as its users start it: the binary in a process of its own, on ports and in a directory of its own.
+//!
+//! Tests run side by side: each server looks for an offset whose ports are all free, and tries another one if somebody
+//! was faster. Directories are removed, and processes ended, when their values are dropped.
+#![allow(dead_code, reason = "no test uses all of it")]
+#![allow(
+    clippy::disallowed_methods,
+    reason = "tests of processes stand outside of them, with the real machine"
+)]
+
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader};
+use std::net::{Ipv4Addr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::sync::atomic::{AtomicU16, AtomicU32, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+/// The ports of a server before an offset is added.
+pub const PORTS: [u16; 5] = [2181, 16000, 16010, 16020, 16030];
+/// A start or stop that takes longer hangs; a busy machine is given time.
+const PATIENCE: Duration = Duration::from_secs(120);
+/// Offsets tried before the test gives up.
+const OFFSETS_MAX: u32 = 40;
+
+/// A directory that is removed when dropped.
+pub struct TempDir(PathBuf);
+
+impl TempDir {
+    /// A directory that is there and empty.
+    pub fn new() -> TempDir {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let path =
+            Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("server-{}-{number}", std::process::id()));
+        let _ = fs::remove_dir_all(&path);
+        fs::create_dir_all(&path).unwrap();
+        TempDir(path)
+    }
+
+    /// A path in it.
+    pub fn join(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+}
+
+impl Drop for TempDir {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// The binary, with nothing in its environment that would tell it something.
+pub fn grampus() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_grampus"));
+    for (name, _) in std::env::vars_os() {
+        let is_ours = name.to_str().is_some_and(|name| name.starts_with("GRAMPUS_"));
+        if is_ours || name == "HBASE_CONF_DIR" {
+            command.env_remove(name);
+        }
+    }
+    command
+}
+
+/// An offset whose ports nobody listens on at this moment.
+pub fn free_offset() -> u16 {
+    // Below what systems choose ports from by themselves, and far from a server with its usual ports. Processes of
+    // tests begin at different places.
+    const FIRST: u16 = 5_000;
+    const STEP: u16 = 100;
+    const COUNT: u16 = 100;
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    let process = u16::try_from(std::process::id() % u32::from(COUNT)).unwrap();
+    for _ in 0..COUNT {
+        let at = (process.wrapping_mul(37).wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed))) % COUNT;
+        let offset = FIRST + at * STEP;
+        if PORTS.iter().all(|port| TcpListener::bind((Ipv4Addr::LOCALHOST, port + offset)).is_ok()) {
+            return offset;
+        }
+    }
+    panic!("no offset has free ports");
+}
+
+/// A server that runs.
+pub struct Server {
+    child: Child,
+    lines: Receiver<String>,
+    errors: PathBuf,
+    /// What is added to its ports.
+    pub offset: u16,
+}
+
+impl Server {
+    /// Starts a server on `data` and waits until it says that it is ready.
+    pub fn start(data: &Path) -> Server {
+        Server::start_with(data, &[])
+    }
+
+    /// The same with more arguments.
+    pub fn start_with(data: &Path, arguments: &[&str]) -> Server {
+        for _ in 0..OFFSETS_MAX {
+            let offset = free_offset();
+            let mut server = Server::spawn(data, offset, arguments);
+            if server.wait_ready() {
+                return server;
+            }
+            let errors = server.errors();
+            assert!(errors.contains("choose another port"), "the server did not start: {errors}");
+        }
+        panic!("ports are taken faster than a server starts");
+    }
+
+    fn spawn(data: &Path, offset: u16, arguments: &[&str]) -> Server {
+        let errors = data.with_extension("stderr");
+        let mut child = grampus()
+            .arg("start")
+            .arg("--data")
+            .arg(data)
+            .args(["--port-offset", &offset.to_string()])
+            .args(arguments)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(File::create(&errors).unwrap())
+            .spawn()
+            .unwrap();
+        let stdout = BufReader::new(child.stdout.take().unwrap());
+        let (send, lines) = channel();
+        // Reads to the end, so that the server never waits for a reader.
+        thread::spawn(move || {
+            for line in stdout.lines().map_while(Result::ok) {
+                let _ = send.send(line);
+            }
+        });
+        Server { child, lines, errors, offset }
+    }
+
+    /// Whether it became ready; `false` if it ended before.
+    fn wait_ready(&mut self) -> bool {
+        self.wait_line(" is ready after ").is_some()
+    }
+
+    /// Waits for a line on standard output that contains `part`; `None` if the output ends before.
+    pub fn wait_line(&mut self, part: &str) -> Option<String> {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            match self.lines.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+                Ok(line) if line.contains(part) => return Some(line),
+                Ok(_) => {}
+                Err(RecvTimeoutError::Disconnected) => return None,
+                Err(RecvTimeoutError::Timeout) => panic!("no line with '{part}': {}", self.errors()),
+            }
+        }
+    }
+
+    /// What it wrote on standard error up to now.
+    pub fn errors(&self) -> String {
+        fs::read_to_string(&self.errors).unwrap_or_default()
+    }
+
+    /// Its process.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// `HOST:PORT` of its ZooKeeper endpoint.
+    pub fn zookeeper(&self) -> String {
+        format!("127.0.0.1:{}", PORTS[0] + self.offset)
+    }
+
+    /// `grampus shell` with these arguments, for this server.
+    pub fn shell_command(&self, arguments: &[&str]) -> Command {
+        let mut command = grampus();
+        command
+            .args(["shell", "--port-offset", &self.offset.to_string()])
+            .args(arguments)
+            .stdin(Stdio::null());
+        command
+    }
+
+    /// Runs commands in a shell.
+    pub fn shell(&self, commands: &str) -> Output {
+        self.shell_command(&["-e", commands]).output().unwrap()
+    }
+
+    /// Asks it to stop by SIGTERM, and waits until it has.
+    pub fn stop(mut self) -> ExitStatus {
+        let pid = Pid::from_raw(i32::try_from(self.child.id()).unwrap()).unwrap();
+        kill_process(pid, Signal::TERM).unwrap();
+        wait(&mut self.child)
+    }
+
+    /// Ends it as a power cut would, but for the disk's memory.
+    pub fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Waits for the end of a process; one that hangs is ended and fails the test.
+pub fn wait(child: &mut Child) -> ExitStatus {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            return status;
+        }
+        if Instant::now() > deadline {
+            let _ = child.kill();
+            let _ = child.wait();
+            panic!("process {} does not end", child.id());
+        }
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Runs a command that is expected to end by itself.
+pub fn run(command: &mut Command) -> Output {
+    let mut child =
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    // What such commands print fits into a pipe's buffer.
+    wait(&mut child);
+    child.wait_with_output().unwrap()
+}
+
+/// What a process wrote, as text.
+pub fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}

@@ -1,0 +1,266 @@
+//! `grampus shell` against a server, both as their users start them.
+//!
+//! Output is compared whole, with times put out of it; what HBase's shell prints for the same commands stands in the
+//! expectations.
+#![allow(clippy::disallowed_methods, reason = "scripts of the test's")]
+
+mod common;
+
+use std::io::Write;
+use std::process::{Output, Stdio};
+
+use common::{Server, TempDir, grampus, run, text};
+
+/// Output with `T` for every timestamp of now and every duration; `timestamp=1970-..` stays.
+fn timeless(output: &[u8]) -> String {
+    let mut shown = String::new();
+    for line in text(output).lines() {
+        let line = match line.split_once("timestamp=2") {
+            Some((before, rest)) => {
+                let behind = rest.find(',').map_or("", |at| &rest[at..]);
+                format!("{before}timestamp=T{behind}")
+            }
+            None if line.starts_with("Took ") => {
+                let seconds = line["Took ".len()..].strip_suffix(" seconds").expect("seconds");
+                let (_, fraction) = seconds.split_once('.').expect("a fraction");
+                assert!(seconds.parse::<f64>().is_ok() && fraction.len() == 4, "{line}");
+                "Took T".to_string()
+            }
+            None => line.to_string(),
+        };
+        shown.push_str(&line);
+        shown.push('\n');
+    }
+    shown
+}
+
+fn check(server: &Server, commands: &str, expected: &str) {
+    let output = server.shell(commands);
+    let shown = format!("{}{}", timeless(&output.stdout), text(&output.stderr));
+    assert_eq!(shown, expected, "{commands}");
+    assert!(output.status.success(), "{commands}");
+}
+
+/// The command fails with `message`, which is told as HBase tells it; the shell's status says so too.
+fn check_refused(server: &Server, command: &str, message: &str) {
+    let output = server.shell(command);
+    let shown = timeless(&output.stdout);
+    assert!(shown.contains(&format!("\nERROR: {message}\n")), "{command}: {shown}");
+    assert_eq!(output.status.code(), Some(1), "{command}: {shown}");
+    let name = command.split(' ').next().unwrap();
+    assert_eq!(text(&output.stderr), format!("grampus: command 1 of 1 failed: {name} in line 1\n"));
+}
+
+#[test]
+fn a_row_is_written_and_read_and_the_server_stops() {
+    let dir = TempDir::new();
+    let server = Server::start(&dir.join("data"));
+    check(
+        &server,
+        "create 't','f'; put 't','r','f:q','v'; scan 't'",
+        "Created table t\nTook T\nTook T\nROW  COLUMN+CELL\n r column=f:q, timestamp=T, value=v\n1 row(s)\nTook T\n",
+    );
+    let errors = server.errors();
+    let status = server.stop();
+    assert_eq!(status.code(), Some(0), "{errors}");
+
+    let server = Server::start(&dir.join("data"));
+    check(&server, "get 't', 'r'", "COLUMN  CELL\n f:q timestamp=T, value=v\n1 row(s)\nTook T\n");
+    server.kill();
+}
+
+#[test]
+fn commands_answer_as_hbases_do() {
+    let dir = TempDir::new();
+    let server = Server::start(&dir.join("data"));
+    tables(&server);
+    reads(&server);
+    deletes(&server);
+    refusals(&server);
+    ways_in(&server);
+    end_of_tables(&server);
+    assert_eq!(server.stop().code(), Some(0));
+}
+
+fn tables(server: &Server) {
+    check(server, "list", "TABLE\n0 row(s)\nTook T\n");
+    check(
+        server,
+        "create 'n1', {NAME => 'f', VERSIONS => 3}, {NAME => 'g'}, SPLITS => ['m', \"t\\xff\"]\ncreate 'n2', 'f'",
+        "Created table n1\nTook T\nCreated table n2\nTook T\n",
+    );
+    check(server, "list 'n2.*'", "TABLE\nn2\n1 row(s)\nTook T\n");
+    check(
+        server,
+        "exists 'n1'; exists 'no'",
+        "Table n1 does exist\nTook T\nTable no does not exist\nTook T\n",
+    );
+    check(server, "is_enabled 'n1'; is_disabled 'n1'", "true\nTook T\nfalse\nTook T\n");
+    let described = server.shell("describe 'n1'");
+    let described = timeless(&described.stdout);
+    assert!(described.starts_with("Table n1 is ENABLED\nn1"), "{described}");
+    for part in
+        ["\nCOLUMN FAMILIES DESCRIPTION\n{NAME => 'f', ", "VERSIONS => '3'", "{NAME => 'g', ", "\n2 row(s)\n"]
+    {
+        assert!(described.contains(part), "{part} in {described}");
+    }
+    let status = text(&server.shell("status").stdout);
+    assert!(status.starts_with("1 active master, 0 backup masters, 1 servers, 0 dead, "), "{status}");
+    check(server, "version", &format!("grampus {}\nTook T\n", env!("CARGO_PKG_VERSION")));
+}
+
+fn reads(server: &Server) {
+    check(
+        server,
+        "put 'n1', 'a', 'f:q', 'v1', 1000; put 'n1', 'a', 'f:q', 'v2', 2000; put 'n1', 'a', 'g:', 5, 1\n\
+         put 'n1', \"n\\x00\", \"f:\\xff\", \"\\x01\", 86400000; put 'n1', 'z', 'f:q', 'last', 3000",
+        "Took T\nTook T\nTook T\nTook T\nTook T\n",
+    );
+    let all = "ROW  COLUMN+CELL\n \
+               a column=f:q, timestamp=1970-01-01T00:00:02, value=v2\n \
+               a column=g:, timestamp=1970-01-01T00:00:00.001, value=5\n \
+               n\\x00 column=f:\\xFF, timestamp=1970-01-02T00:00, value=\\x01\n \
+               z column=f:q, timestamp=1970-01-01T00:00:03, value=last\n3 row(s)\nTook T\n";
+    check(server, "scan 'n1'", all);
+    check(
+        server,
+        "flush 'n1'; compact 'n1'; major_compact 'n1'; scan 'n1'",
+        &format!("Took T\nTook T\nTook T\n{all}"),
+    );
+    check(
+        server,
+        "scan 'n1', {REVERSED => true, LIMIT => 2, COLUMNS => ['f']}",
+        "ROW  COLUMN+CELL\n \
+         z column=f:q, timestamp=1970-01-01T00:00:03, value=last\n \
+         n\\x00 column=f:\\xFF, timestamp=1970-01-02T00:00, value=\\x01\n2 row(s)\nTook T\n",
+    );
+    check(
+        server,
+        "scan 'n1', {STARTROW => 'b', STOPROW => 'z', COLUMNS => [\"f:\\xff\"]}",
+        "ROW  COLUMN+CELL\n n\\x00 column=f:\\xFF, timestamp=1970-01-02T00:00, value=\\x01\n1 row(s)\nTook T\n",
+    );
+    check(
+        server,
+        "get 'n1', 'a', {COLUMN => 'f:q', VERSIONS => 5}; get 'n1', 'a', {COLUMN => 'f', TIMERANGE => [0, 2000]}",
+        "COLUMN  CELL\n f:q timestamp=1970-01-01T00:00:02, value=v2\n \
+         f:q timestamp=1970-01-01T00:00:01, value=v1\n1 row(s)\nTook T\n\
+         COLUMN  CELL\n f:q timestamp=1970-01-01T00:00:01, value=v1\n1 row(s)\nTook T\n",
+    );
+    check(
+        server,
+        "get 'n1', 'a', 'g:', 'f:x'",
+        "COLUMN  CELL\n g: timestamp=1970-01-01T00:00:00.001, value=5\n1 row(s)\nTook T\n",
+    );
+    check(server, "get 'n1', 'none'", "COLUMN  CELL\n0 row(s)\nTook T\n");
+    check(server, "count 'n1'", "3 row(s)\nTook T\n");
+    check(
+        server,
+        "count 'n1', {INTERVAL => 2, STARTROW => 'b'}",
+        "Current count: 2, row: z\n2 row(s)\nTook T\n",
+    );
+}
+
+fn deletes(server: &Server) {
+    check(
+        server,
+        "delete 'n1', 'a', 'f:q'; get 'n1', 'a', 'f:q'",
+        "Took T\nCOLUMN  CELL\n f:q timestamp=1970-01-01T00:00:01, value=v1\n1 row(s)\nTook T\n",
+    );
+    check(
+        server,
+        "deleteall 'n1', 'a', 'f:q'; get 'n1', 'a', 'f:q'",
+        "Took T\nCOLUMN  CELL\n0 row(s)\nTook T\n",
+    );
+    check(
+        server,
+        "deleteall 'n1', 'a'; deleteall 'n1', 'z', 'f'; count 'n1'",
+        "Took T\nTook T\n1 row(s)\nTook T\n",
+    );
+    let raw = timeless(&server.shell("scan 'n1', {RAW => true, VERSIONS => 9, STARTROW => 'z'}").stdout);
+    assert!(raw.contains(" z column=f:, timestamp=T, type=DeleteFamily\n"), "{raw}");
+}
+
+fn refusals(server: &Server) {
+    check_refused(server, "scan 'no'", "Unknown table no!");
+    check_refused(server, "drop 'no'", "Unknown table no!");
+    check_refused(server, "create 'n1', 'f'", "Table already exists: n1!");
+    check_refused(server, "put 'n1', 'r', 'x:q', 'v'", "Unknown column family! Valid column names: f:*, g:*");
+    check_refused(server, "drop 'n1'", "Table n1 is enabled. Disable it first.");
+    check_refused(server, "put 'n1'", "put wants the row here; see: help 'put'");
+    check_refused(server, "scan 'n1', FILTER => 'x'", "FILTER of scan is not supported yet");
+    check_refused(server, "alter 'n1', 'f'", "line 1, column 1: alter is not supported yet");
+    check_refused(server, "alert 'n1'", "line 1, column 1: unknown command alert; see: help");
+    let output = server.shell("list\nput 'n1', r");
+    assert_eq!(
+        text(&output.stderr),
+        "grampus: line 2, column 11: unknown word r; text is written in quotes: 'r'\n"
+    );
+    assert_eq!((text(&output.stdout).as_str(), output.status.code()), ("", Some(1)), "nothing is run");
+    let output = server.shell("exists 'n1'; drop 'n1'; exists 'n2'");
+    assert_eq!(text(&output.stderr), "grampus: command 2 of 3 failed: drop in line 1\n");
+    assert!(!text(&output.stdout).contains("n2"), "the shell stops at the first failure");
+}
+
+/// Commands from a pipe and from a file.
+fn ways_in(server: &Server) {
+    let source = "exists 'n1'\nput 'n1',\n  'no'\nlist {\nexists(\n'n2'); exit\nexists 'n1'\n";
+    let output = piped(server, &[], source);
+    assert_eq!(output.status.code(), Some(0));
+    let shown = timeless(&output.stdout);
+    let hint =
+        "\nERROR: put wants the column here; see: help 'put'\n\nFor usage try 'help \"put\"'\n\nTook T\n";
+    let syntax = "\nERROR: line 5, column 1: unknown word exists; text is written in quotes: 'exists'\n\n";
+    assert!(shown.starts_with(&format!("Table n1 does exist\nTook T\n{hint}{syntax}")), "{shown}");
+
+    let output = piped(server, &["-n"], "exists 'n1'\nscan 'no'\nexists 'n2'\n");
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(text(&output.stderr), "grampus: command failed: scan in line 2\n");
+    let expected = "Table n1 does exist\nTook T\nROW  COLUMN+CELL\n\nERROR: Unknown table no!\n\nTook T\n";
+    assert_eq!(timeless(&output.stdout), expected);
+    // The last line needs no end, and what is left open there is told.
+    assert_eq!(timeless(&piped(server, &[], "exists 'n2'").stdout), "Table n2 does exist\nTook T\n");
+    let shown = timeless(&piped(server, &[], "exists 'n2").stdout);
+    assert_eq!(shown, "\nERROR: line 1, column 8: text has no closing '\n\n");
+
+    let dir = TempDir::new();
+    let file = dir.join("script");
+    std::fs::write(&file, "# a script\nexists 'n2'\n").unwrap();
+    let output = server.shell_command(&["-f", file.to_str().unwrap()]).output().unwrap();
+    assert_eq!(timeless(&output.stdout), "Table n2 does exist\nTook T\n");
+    let address = server.zookeeper();
+    let output = run(grampus().args(["shell", "--zookeeper", &address, "-e", "exists 'n2'"]));
+    assert_eq!(timeless(&output.stdout), "Table n2 does exist\nTook T\n");
+}
+
+fn piped(server: &Server, arguments: &[&str], source: &str) -> Output {
+    let mut command = server.shell_command(arguments);
+    let command = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    child.stdin.take().unwrap().write_all(source.as_bytes()).unwrap();
+    child.wait_with_output().unwrap()
+}
+
+fn end_of_tables(server: &Server) {
+    check(
+        server,
+        "disable 'n1'; is_disabled 'n1'; disable 'n1'; enable 'n1'; is_enabled 'n1'; disable 'n1'",
+        "Took T\ntrue\nTook T\nTook T\nTook T\ntrue\nTook T\nTook T\n",
+    );
+    check_refused(server, "get 'n1', 'a'", "Table n1 is disabled!");
+    check(server, "drop 'n1'; list", "Took T\nTABLE\nn2\n1 row(s)\nTook T\n");
+}
+
+#[test]
+fn help_needs_no_server() {
+    // Nobody listens on port 1.
+    let shell = |commands: &str| run(grampus().args(["shell", "--zookeeper", "127.0.0.1:1", "-e", commands]));
+    let output = shell("help; help 'scan'");
+    let shown = text(&output.stdout);
+    assert!(output.status.success());
+    for part in
+        ["  Group name: ddl\n  Commands: create, list, ", "Show rows of a table in order", "REVERSED => true"]
+    {
+        assert!(shown.contains(part), "{part} in {shown}");
+    }
+    assert_eq!(shell("help 'nothing'").status.code(), Some(1));
+}

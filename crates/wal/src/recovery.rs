@@ -262,10 +262,14 @@ const REGION_NO_TEXT: &str = "a region's name is no text";
 /// and the same cells.
 pub fn read_region(fs: Arc<dyn FileSystem>, index: Arc<LogIndex>, encoded_name: &str) -> RegionReader {
     let runs = index.regions.get(encoded_name).map_or_else(Vec::new, |region| region.runs.clone());
-    RegionReader { fs, index, region: encoded_name.into(), runs, next: 0, at: 0, open: Open::Nothing }
+    let region = encoded_name.into();
+    RegionReader { fs, index, region, runs, next: 0, at: 0, highest: 0, open: Open::Nothing }
 }
 
 /// Reads the entries of one region.
+///
+/// A log that was archived meanwhile is passed over if it holds nothing but markers beyond what was read: markers keep
+/// no log from being archived, and a log that only regions with edits in it need may go before this region is read.
 pub struct RegionReader {
     fs: Arc<dyn FileSystem>,
     index: Arc<LogIndex>,
@@ -274,6 +278,8 @@ pub struct RegionReader {
     // The run being read, and where in the log its next entry begins; 0: the run was not begun.
     next: usize,
     at: u64,
+    // The highest sequence id that was read.
+    highest: u64,
     open: Open,
 }
 
@@ -293,11 +299,18 @@ impl RegionReader {
     pub async fn next(&mut self) -> Result<Option<Entry>> {
         while let Some(run) = self.runs.get(self.next).copied() {
             let entry = match run.len {
-                WHOLE_LOG => self.next_of_whole(run).await?,
-                _ => self.next_of_run(run).await?,
+                WHOLE_LOG => self.next_of_whole(run).await,
+                _ => self.next_of_run(run).await,
+            };
+            let entry = match entry {
+                Err(Error::Fs(fs::Error::NotFound { .. })) if self.needs_nothing_of(run.log) => None,
+                other => other?,
             };
             match entry {
-                Some(entry) => return Ok(Some(entry)),
+                Some(entry) => {
+                    self.highest = self.highest.max(entry.key.seq_id);
+                    return Ok(Some(entry));
+                }
                 None => {
                     self.next += 1;
                     self.at = 0;
@@ -306,6 +319,11 @@ impl RegionReader {
         }
         self.open = Open::Nothing;
         Ok(None)
+    }
+
+    fn needs_nothing_of(&self, log: u32) -> bool {
+        let edits = self.index.logs[log as usize].highest.get(&self.region);
+        edits.is_none_or(|highest| *highest <= self.highest)
     }
 
     async fn next_of_run(&mut self, run: Run) -> Result<Option<Entry>> {

@@ -8,10 +8,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base::testing;
+use bytes::{BufMut, Bytes, BytesMut};
 use fs::faulty::{Fault, Faulty, Operation, Plan, Rule};
 use fs::memory::MemoryFs;
 use fs::{FilePath, FileSystem};
 use support::{Acks, Outcome, edit, logs, options, read_all, region_name, start};
+use wal::marker::MarkedRegion;
 use wal::{Edit, Ending, LogOptions, recovery};
 
 async fn names(fs: &dyn FileSystem, dir: &str) -> Vec<String> {
@@ -277,4 +279,49 @@ async fn an_edit_with_too_large_a_key_fails_alone() {
     acks.wait(3).await;
     assert_eq!(acks.committed(), [1, 3]);
     assert_eq!(read_all(&memory, &logs(&memory, "WALs/s").await[0]).await.unwrap().0.len(), 2);
+}
+
+/// A server that was killed right after it opened its regions leaves a log of markers only. The next one archives it
+/// when it adopts it, and must open the regions all the same. Found by killing a server at its start.
+#[tokio::test(start_paused = true)]
+async fn a_region_is_read_although_a_log_of_its_markers_was_archived() {
+    let env = testing::env(11);
+    let memory = MemoryFs::new();
+    let fs: Arc<dyn FileSystem> = Arc::new(memory.clone());
+    let (log, _) = start(&env, fs.clone(), options()).await;
+    let acks = Acks::new();
+    log.append(edit(&region_name(1), 1, b"value", &acks));
+    log.roll().await.unwrap();
+    log.append(Edit { cells: marker_cells(&region_name(1), 2), ..edit(&region_name(1), 2, b"", &acks) });
+    acks.wait(2).await;
+    let paths = logs(&memory, "WALs/s").await;
+    let index = Arc::new(recovery::scan(&*fs, &paths).await.unwrap());
+    let new = LogOptions { dir: FilePath::new("WALs/t"), prefix: "t".into(), ..options() };
+    let (next, _) = start(&env, fs.clone(), new).await;
+    next.adopt(index.old_logs());
+    env.clock.sleep(Duration::from_secs(1)).await;
+    assert_eq!(logs(&memory, "WALs/s").await, paths[..1]);
+
+    let mut reader = recovery::read_region(fs.clone(), index.clone(), &region_name(1));
+    assert_eq!(reader.next().await.unwrap().unwrap().key.seq_id, 1);
+    assert!(reader.next().await.unwrap().is_none());
+
+    // A log with edits must be there.
+    fs.delete(&paths[0]).await.unwrap();
+    assert!(recovery::read_region(fs, index, &region_name(1)).next().await.is_err());
+}
+
+/// The cells of a marker that a region was opened.
+fn marker_cells(region: &str, seq_id: u64) -> Bytes {
+    let marked = MarkedRegion {
+        table: Bytes::from_static(b"t"),
+        encoded: Bytes::copy_from_slice(region.as_bytes()),
+        name: Bytes::from_static(b"t,,1"),
+        start_key: Bytes::new(),
+    };
+    let marker = marked.open(seq_id, &[], None, 1_700_000_000_000);
+    let mut out = BytesMut::new();
+    out.put_u32(marker.bytes().len() as u32);
+    out.put_slice(marker.bytes());
+    out.freeze()
 }

@@ -108,7 +108,9 @@ impl Scanner {
                 return Ok(None);
             }
             match self.fetch().await {
-                Ok(()) => retry.progressed(),
+                // A scanner that opens, tells nothing and is lost has brought us nowhere.
+                Ok(()) if !self.ready.is_empty() || self.open.is_none() => retry.progressed(),
+                Ok(()) => {}
                 Err(error) => self.recover(&mut retry, error).await?,
             }
         }

@@ -241,6 +241,19 @@ async fn a_scan_whose_server_never_recovers_ends() {
     assert!(scanner.next().await.unwrap().is_none(), "it is over");
 }
 
+/// Each scanner opens well, tells nothing, and is lost: opening it is no progress, or this would never end.
+#[tokio::test(start_paused = true)]
+async fn a_scan_whose_scanners_only_open_ends() {
+    let fake = Fake::new(1, &[]).await;
+    let options = ClientOptions { retries_max: 4, ..ClientOptions::default() };
+    let table = fake.client_with(options).table(fake.table.clone());
+    table.mutate(&put("a", "q", "1")).await.unwrap();
+    let lost = JavaException::new(class::UNKNOWN_SCANNER, "scanner");
+    fake.state().cells_max = 0;
+    fake.state().faults.extend((0..50).map(|_| ("ScanNext", lost.clone())));
+    assert!(matches!(table.scan(Scan::default()).next().await, Err(Error::Exhausted { attempts: 5, .. })));
+}
+
 #[tokio::test(start_paused = true)]
 async fn scans_of_meta_and_regions_by_it() {
     let fake = Fake::new(2, &["g", "p"]).await;

@@ -147,11 +147,16 @@ impl State {
         self.calls.get(what).copied().unwrap_or(0)
     }
 
+    fn ordered_fault(&mut self, method: &str) -> Answer<()> {
+        match self.faults.iter().position(|(of, _)| *of == method) {
+            Some(at) => Err(self.faults.remove(at).unwrap().1),
+            None => Ok(()),
+        }
+    }
+
     /// The failure that is due, if one is.
     fn fault(&mut self, method: &str) -> Answer<()> {
-        if let Some(at) = self.faults.iter().position(|(of, _)| *of == method) {
-            return Err(self.faults.remove(at).unwrap().1);
-        }
+        self.ordered_fault(method)?;
         if self.fault_every == 0 || !self.roll().is_multiple_of(self.fault_every) {
             return Ok(());
         }
@@ -415,6 +420,7 @@ impl Node {
         let (id, mut cursor) = match (request.scanner_id, &request.scan) {
             (Some(id), _) => {
                 state.count("ScanNext");
+                state.ordered_fault("ScanNext")?;
                 let gone = || JavaException::new(class::UNKNOWN_SCANNER, "scanner");
                 let cursor = state.scanners.remove(&id).ok_or_else(gone)?;
                 if request.next_call_seq.is_some_and(|seq| seq != cursor.next_call_seq) {

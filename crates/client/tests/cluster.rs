@@ -169,7 +169,10 @@ async fn batches_come_through_whatever_fails() {
 #[tokio::test(start_paused = true)]
 async fn scans_come_through_whatever_fails() {
     let fake = Fake::new(3, &["c", "g", "p"]).await;
-    let client = fake.client_with(ClientOptions { retries_max: 1000, ..ClientOptions::default() });
+    // Rows that come cell by cell, from a server that fails every fourth time, take their time.
+    let operation_timeout = std::time::Duration::from_secs(1_000_000);
+    let options = ClientOptions { retries_max: 10_000, operation_timeout, ..ClientOptions::default() };
+    let client = fake.client_with(options);
     let table = client.table(fake.table.clone());
     let mut expected = Vec::new();
     for n in 0..60usize {

@@ -3,6 +3,7 @@
 //! Output is compared whole, with times put out of it; what HBase's shell prints for the same commands stands in the
 //! expectations.
 #![allow(clippy::disallowed_methods, reason = "scripts of the test's")]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod common;
 

@@ -1,6 +1,7 @@
 //! What stops a server from starting is told in one line on standard error, with exit status 1, before anything is
 //! changed.
 #![allow(clippy::disallowed_methods, reason = "directories as they are found on a user's disk")]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod common;
 
@@ -129,7 +130,7 @@ fn a_configuration_that_cannot_be_read_is_named() {
     let file = broken.join("hbase-site.xml");
     fs::write(&file, "<configuration><property><name>hbase.rootdir</name>").unwrap();
     check(&["--config", broken.to_str().unwrap()], &[file.to_str().unwrap()]);
-    fs::set_permissions(&file, fs::Permissions::from_mode(0)).unwrap();
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o000)).unwrap();
     // Who may read everything reads this too, and finds it broken; either way the file is named.
     check(&["--config", broken.to_str().unwrap()], &[file.to_str().unwrap()]);
 }

@@ -1,6 +1,6 @@
 //! Layer 6: sub-commands of the binary.
 //!
-//! * [`shell`]: `grampus shell`, HBase's shell over the [`client`] crate.
+//! * [`mod@shell`]: `grampus shell`, HBase's shell over the [`client`] crate.
 //!
 //! Knows nothing about: how a server works inside; it talks to one as any client does.
 

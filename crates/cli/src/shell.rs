@@ -1,10 +1,10 @@
 //! `grampus shell`: HBase's shell, its grammar and its output, over the client crate.
 //!
-//! * [`lexer`], [`parser`], [`value`]: the language, which is the part of Ruby that HBase's users write;
-//! * [`arguments`]: a command's values taken one by one, none left over;
-//! * [`commands`]: what can be asked, a file a group; [`schema`]: tables as the shell writes and shows them;
-//! * [`output`], [`text`]: how answers look; [`words`]: how failures are told;
-//! * [`session`]: one command after the other.
+//! * `lexer`, `parser`, `value`: the language, which is the part of Ruby that HBase's users write;
+//! * `arguments`: a command's values taken one by one, none left over;
+//! * `commands`: what can be asked, a file a group; `schema`: tables as the shell writes and shows them;
+//! * `output`, `text`: how answers look; `words`: how failures are told;
+//! * `session`: one command after the other.
 //!
 //! Where commands come from decides what a failure does, as in HBase: of `-e`, `-f` and `-n` the first one ends the
 //! shell with status 1, at a prompt and in a pipe without `-n` the next command follows and the status is 0.

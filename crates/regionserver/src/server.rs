@@ -217,7 +217,8 @@ impl RegionServer {
         Region::open(services, Opening { info: info.clone(), table, entries }).await
     }
 
-    async fn report(&self) {
+    /// Tells the master the figures of this moment.
+    pub async fn report(&self) {
         let request =
             proto::RegionServerReportRequest { server: (&self.name).into(), load: Some(self.server_load()) };
         if let Err(error) = self.master().region_server_report(request).await {

@@ -63,8 +63,11 @@ pub fn run(arguments: &StartArguments) -> Result<(), String> {
 
 fn load_config(arguments: &StartArguments) -> Result<Config, String> {
     let mut sources = Sources::of_process();
-    sources.directories.extend(arguments.config.clone());
-    sources.other_variables.push("GRAMPUS_LOG".to_string());
+    if let Some(dir) = &arguments.config {
+        require_site_file(dir)?;
+        sources.directories.push(dir.clone());
+    }
+    sources.other_variables.extend(["GRAMPUS_LOG", "GRAMPUS_ZOOKEEPER"].map(String::from));
     let mut set = |key: &str, value: String| sources.overrides.push((key.to_string(), value));
     if let Some(data) = &arguments.data {
         let data = data.to_str().ok_or_else(|| format!("--data {}: not a name in UTF-8", data.display()))?;
@@ -92,6 +95,17 @@ fn load_config(arguments: &StartArguments) -> Result<Config, String> {
         sources.set(argument).map_err(|error| error.to_string())?;
     }
     Config::load(&sources).map_err(|error| error.to_string())
+}
+
+/// Who names a directory means the file in it: without it the server would start with its defaults, elsewhere.
+fn require_site_file(dir: &Path) -> Result<(), String> {
+    match dir.join("hbase-site.xml").try_exists() {
+        Ok(true) => Ok(()),
+        Ok(false) => {
+            Err(format!("--config {0} (or HBASE_CONF_DIR): there is no hbase-site.xml in {0}", dir.display()))
+        }
+        Err(error) => Err(format!("--config {}: {error}", dir.display())),
+    }
 }
 
 fn start_logging() {
@@ -328,7 +342,10 @@ impl Node {
             .await
             .map_err(|error| failed(&error))?;
         self.region_server.join(self.master.clone()).await.map_err(|error| failed(&error))?;
-        self.master.initialize().await.map_err(|error| failed(&error))
+        self.master.initialize().await.map_err(|error| failed(&error))?;
+        // Now with regions: who asks for the cluster's status at once is told of them.
+        self.region_server.report().await;
+        Ok(())
     }
 
     async fn stop(&self) -> Result<(), String> {

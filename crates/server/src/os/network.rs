@@ -57,6 +57,8 @@ impl Listener for Tcp {
 /// Takes the socket out of the acceptor's runtime; it joins the runtime that opens it.
 fn incoming(stream: TcpStream, peer: SocketAddr, listening: SocketAddr) -> io::Result<Incoming> {
     stream.set_nodelay(true)?;
+    // A client that vanished without a word is noticed by the system some day.
+    rustix::net::sockopt::set_socket_keepalive(&stream, true)?;
     let local = stream.local_addr().unwrap_or(listening);
     let plain = stream.into_std()?;
     let open = Box::new(move || Ok(Box::new(TcpStream::from_std(plain)?) as Box<dyn Stream>));

@@ -51,7 +51,11 @@ impl MemstoreBudget {
 
     /// Takes note that a region's memstores went from `before` to `after` bytes.
     pub(crate) fn moved(&self, before: u64, after: u64) {
-        if after >= before {
+        // Memstores grow by chunks: most writes change nothing here, and then nothing shared is written.
+        if after == before {
+            return;
+        }
+        if after > before {
             self.used.fetch_add(after - before, Ordering::Relaxed);
         } else {
             self.used.fetch_sub(before - after, Ordering::Relaxed);

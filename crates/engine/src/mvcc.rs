@@ -35,8 +35,8 @@ struct Parties {
     // By sequence id, then ticket: all up to the read point are woken together.
     waiting: BTreeMap<(u64, u64), Waker>,
     next_ticket: u64,
-    // Registered readers by read point, counted.
-    readers: BTreeMap<u64, usize>,
+    // Registered readers: read points in order, each with a count. A vector, since a map would allocate for every get.
+    readers: Vec<(u64, usize)>,
     failed: Option<Error>,
 }
 
@@ -105,7 +105,10 @@ impl Mvcc {
         let mut parties = self.parties();
         // Under the lock: a flush that asks for the smallest read point now sees this reader or comes before it.
         let read_point = read_point.unwrap_or_else(|| self.read_point());
-        *parties.readers.entry(read_point).or_default() += 1;
+        match parties.readers.binary_search_by_key(&read_point, |(known, _)| *known) {
+            Ok(at) => parties.readers[at].1 += 1,
+            Err(at) => parties.readers.insert(at, (read_point, 1)),
+        }
         ReadGuard { mvcc: self.clone(), read_point }
     }
 
@@ -113,7 +116,7 @@ impl Mvcc {
     /// it can see may be dropped.
     pub fn smallest_read_point(&self) -> u64 {
         let parties = self.parties();
-        let oldest = parties.readers.first_key_value().map_or(u64::MAX, |(read_point, _)| *read_point);
+        let oldest = parties.readers.first().map_or(u64::MAX, |(read_point, _)| *read_point);
         oldest.min(self.read_point())
     }
 
@@ -174,11 +177,11 @@ impl ReadGuard {
 impl Drop for ReadGuard {
     fn drop(&mut self) {
         let mut parties = self.mvcc.parties();
-        if let Some(count) = parties.readers.get_mut(&self.read_point) {
-            *count -= 1;
-            if *count == 0 {
-                parties.readers.remove(&self.read_point);
-            }
+        let found = parties.readers.binary_search_by_key(&self.read_point, |(known, _)| *known);
+        let at = found.expect("registered as long as its guard lives");
+        parties.readers[at].1 -= 1;
+        if parties.readers[at].1 == 0 {
+            parties.readers.remove(at);
         }
     }
 }

@@ -87,6 +87,9 @@ pub struct Region {
     open_seq_id: AtomicU64,
     // Set by the first cell with tags; files without any are smaller.
     has_tags: AtomicBool,
+    // Of a mutation that does not say.
+    durability: Durability,
+    read_only: bool,
     flush_bytes: u64,
     blocking_bytes: u64,
     this: Weak<Region>,
@@ -208,17 +211,8 @@ impl Region {
             return Durability::SyncWal;
         }
         match mutation.durability {
-            Durability::UseDefault => self.table_durability(),
+            Durability::UseDefault => self.durability,
             durability => durability,
-        }
-    }
-
-    fn table_durability(&self) -> Durability {
-        match self.table.attribute("DURABILITY") {
-            Some("SKIP_WAL") => Durability::SkipWal,
-            Some("ASYNC_WAL") => Durability::AsyncWal,
-            Some("FSYNC_WAL") => Durability::FsyncWal,
-            _ => Durability::SyncWal,
         }
     }
 
@@ -317,5 +311,15 @@ impl Drop for Region {
             .get_mut()
             .map_or_else(|poison| poison.into_inner().charged_bytes, |p| p.charged_bytes);
         self.services.budget.moved(charged, 0);
+    }
+}
+
+/// How safe the mutations of a table are made that do not say.
+fn durability_of(table: &TableDescriptor) -> Durability {
+    match table.attribute("DURABILITY") {
+        Some("SKIP_WAL") => Durability::SkipWal,
+        Some("ASYNC_WAL") => Durability::AsyncWal,
+        Some("FSYNC_WAL") => Durability::FsyncWal,
+        _ => Durability::SyncWal,
     }
 }

@@ -507,3 +507,31 @@ fn check_whole(list: &CellList) {
     assert!(values.is_empty() || values.len() == 4, "a torn row: {:?}", list.cells);
     assert!(values.iter().all(|value| *value == values[0]), "a torn row: {:?}", list.cells);
 }
+
+/// How long does it take to open a region with a million unflushed rows? Asked for by name only.
+#[test]
+#[ignore = "a measurement"]
+fn a_long_replay() {
+    let dir = std::env::temp_dir().join(format!("engine-replay-{}", std::process::id()));
+    std::fs::create_dir_all(&dir).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    runtime.block_on(async {
+        let env = base::testing::env(7);
+        let pool = Arc::new(base::pool::Pool::new("files", 2));
+        let fs: Arc<dyn FileSystem> = Arc::new(fs::local::LocalFs::new(&dir, pool).unwrap());
+        let large = RegionOptions { flush_bytes: 4 << 30, ..options() };
+        let opened = open(&env, fs.clone(), large.clone()).await.unwrap();
+        let started = env.clock.monotonic();
+        for batch in 0..1000 {
+            let rows = (0..1000).map(|row| put(&format!("row{:08}", batch * 1000 + row), &"v".repeat(100)));
+            assert!(opened.region.batch(rows.collect()).await.iter().all(Result::is_ok));
+        }
+        println!("written in {:?}", env.clock.monotonic() - started);
+        opened.region.abandon();
+        let started = env.clock.monotonic();
+        let reopened = open(&env, fs, large).await.unwrap();
+        let bytes = reopened.region.figures().memstore_data_bytes;
+        println!("{bytes} bytes opened in {:?}", env.clock.monotonic() - started);
+    });
+    std::fs::remove_dir_all(dir).unwrap();
+}

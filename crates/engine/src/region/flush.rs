@@ -71,7 +71,11 @@ impl Region {
         let mut wait = self.options().flush_retry_wait;
         for left in (0..self.options().flush_retries).rev() {
             match self.flush_once(wanted).await {
-                Ok(flushed) => return Ok(flushed),
+                Ok(flushed) => {
+                    // Compacted files that scanners held when they were replaced.
+                    self.archive_retired().await;
+                    return Ok(flushed);
+                }
                 Err(error) if left == 0 || self.mvcc.check().is_err() => return Err(error),
                 Err(error) => {
                     warn!(region = %self.name, %error, ?wait, "flush failed; the memstore is kept and the flush retried");

@@ -22,7 +22,7 @@ use wal::marker::{Compaction, FamilyFiles, MarkedRegion};
 use crate::error::Result;
 use crate::memstore::Memstore;
 use crate::mvcc::Mvcc;
-use crate::region::{Publish, Region, RegionServices, RegionState, encode, figures, files};
+use crate::region::{Publish, Region, RegionServices, RegionState, durability_of, encode, figures, files};
 use crate::replay::{Entries, Replay};
 use crate::row_locks::RowLocks;
 use crate::scanner::FamilyRules;
@@ -84,6 +84,8 @@ impl Region {
             start_key: info.start_key.clone(),
         };
         Arc::new_cyclic(|this| Region {
+            durability: durability_of(&table),
+            read_only: table.read_only(),
             flush_bytes: services.options.flush_bytes_of(&table),
             blocking_bytes: services.options.blocking_bytes_of(&table),
             scopes: encode::scopes_of(&families),

@@ -63,7 +63,7 @@ impl Region {
     /// Whether there is room for a write.
     fn admit(&self) -> Result<()> {
         self.check_serving()?;
-        if self.table.read_only() {
+        if self.read_only {
             return Err(Error::ReadOnly { region: self.name.clone() });
         }
         // Meta is never refused: without it no other region could be helped.

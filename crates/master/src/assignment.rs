@@ -54,6 +54,15 @@ impl Assignment {
     /// # Errors
     /// The exception of a server that cannot be asked, or an `IOException` that names a region that failed to open.
     pub async fn open(&self, regions: &[RegionInfo]) -> Result<(), JavaException> {
+        self.begin_open(regions).await?;
+        self.wait_for_open(regions).await
+    }
+
+    /// Asks for `regions` to be opened. Whoever closes them waits until they are.
+    ///
+    /// # Errors
+    /// The exception of a server that cannot be asked.
+    pub async fn begin_open(&self, regions: &[RegionInfo]) -> Result<(), JavaException> {
         let wanted: Vec<RegionInfo> = regions
             .iter()
             .filter(|region| !matches!(self.state(region), Some(RegionState::Open(_))))
@@ -68,7 +77,7 @@ impl Assignment {
             self.set_states(&regions, &RegionState::Opening(server.clone()));
             self.ask_to_open(&server, &regions).await?;
         }
-        self.wait_for_open(regions).await
+        Ok(())
     }
 
     /// Closes `regions` and returns when none is served any more and `hbase:meta` says so.
@@ -76,6 +85,8 @@ impl Assignment {
     /// # Errors
     /// The exception of a server that cannot be asked.
     pub async fn close(&self, regions: &[RegionInfo]) -> Result<(), JavaException> {
+        // A server has nothing to close while it opens a region, and would report it open after that.
+        self.wait_while_opening(regions).await;
         let mut by_server: HashMap<ServerName, Vec<RegionInfo>> = HashMap::new();
         for region in regions {
             match self.state(region) {
@@ -199,16 +210,24 @@ impl Assignment {
         self.connections.admin(server).execute_procedures(request).await.map(|_| ())
     }
 
-    async fn wait_for_open(&self, regions: &[RegionInfo]) -> Result<(), JavaException> {
-        let settled =
-            |region| matches!(self.state(region), Some(RegionState::Open(_) | RegionState::FailedOpen));
-        self.wait_until(|| regions.iter().all(settled)).await;
+    /// Returns when none of `regions` is on its way any more and `hbase:meta` says so: all were opened, though some
+    /// may have been closed again.
+    ///
+    /// # Errors
+    /// An `IOException` that names a region that failed to open.
+    pub async fn wait_for_open(&self, regions: &[RegionInfo]) -> Result<(), JavaException> {
+        self.wait_while_opening(regions).await;
         match regions.iter().find(|region| self.state(region) == Some(RegionState::FailedOpen)) {
             None => Ok(()),
             Some(failed) => {
                 Err(JavaException::io(format!("region {} failed to open", failed.name().escape_ascii())))
             }
         }
+    }
+
+    async fn wait_while_opening(&self, regions: &[RegionInfo]) {
+        let is_opening = |region| matches!(self.state(region), Some(RegionState::Opening(_)));
+        self.wait_until(|| !regions.iter().any(is_opening)).await;
     }
 
     async fn wait_until(&self, done: impl Fn() -> bool) {

@@ -121,21 +121,24 @@ impl Master {
         Ok(())
     }
 
-    /// Waits for a region server, opens `hbase:meta` there, reads it, carries on procedures and opens the regions of all
-    /// enabled tables. From the moment `hbase:meta` was read, tables can be made.
+    /// Waits for a region server, opens `hbase:meta` there, reads it, opens the regions of all enabled tables and
+    /// carries on procedures. From the moment `hbase:meta` was read, tables can be made.
     ///
     /// # Errors
     /// What `hbase:meta`, the journal or a table's files said; the master cannot serve then.
     pub async fn initialize(&self) -> Answer<()> {
         self.open_meta().await?;
         self.load_tables().await?;
+        // Asked for before any procedure runs: one that disables a table must find its regions on their way, or they
+        // would be opened behind its back.
+        let enabled = self.regions_of_enabled_tables();
+        self.context.assignment.begin_open(&enabled).await?;
         self.executor.resume().await.map_err(|error| JavaException::io(error.to_string()))?;
         if self.context.tables.state(&namespaces::table_name()).is_none() {
             self.create_namespace_table().await?;
         }
         self.initialized.store(true, Ordering::Release);
-        let enabled = self.regions_of_enabled_tables();
-        self.context.assignment.open(&enabled).await?;
+        self.context.assignment.wait_for_open(&enabled).await?;
         info!(regions = enabled.len(), "master initialized");
         Ok(())
     }

@@ -4,6 +4,7 @@
 //! processes: nothing here is part of the product.
 #![allow(clippy::disallowed_methods)]
 
+mod fuzz;
 mod licences;
 mod steps;
 mod toolchain;
@@ -13,13 +14,17 @@ use std::process::ExitCode;
 const USAGE: &str = "usage: cargo xtask TASK
   test       unit, vector, model, crash and layer tests; stock Java clients against recorded answers of HBase
   check      format, lints, documentation, licences and advisories of dependencies, short fuzz runs, then test
+  fuzz       every fuzz target for a minute; or:  fuzz [--seconds N] [TARGET...]
   licences   licences of all dependencies against the list of those that go with Apache-2.0";
 
 fn main() -> ExitCode {
-    let task = std::env::args().nth(1);
+    let mut arguments = std::env::args().skip(1);
+    let task = arguments.next();
+    let rest: Vec<String> = arguments.collect();
     let outcome = match task.as_deref() {
         Some("test") => steps::test(),
         Some("check") => steps::check(),
+        Some("fuzz") => fuzz(&rest),
         Some("licences") => licences::check(),
         _ => Err(USAGE.to_string()),
     };
@@ -29,5 +34,15 @@ fn main() -> ExitCode {
             eprintln!("{message}");
             ExitCode::FAILURE
         }
+    }
+}
+
+fn fuzz(arguments: &[String]) -> Result<(), String> {
+    const SECONDS: u32 = 60;
+    match arguments {
+        [flag, seconds, targets @ ..] if flag == "--seconds" => {
+            fuzz::run(targets, seconds.parse().map_err(|_| USAGE.to_string())?)
+        }
+        targets => fuzz::run(targets, SECONDS),
     }
 }

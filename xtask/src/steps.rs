@@ -3,8 +3,12 @@
 use std::process::Command;
 use std::time::Instant;
 
+use crate::fuzz;
 use crate::licences;
 use crate::toolchain::{self, JAVA, MAVEN, PYTHON};
+
+/// How long each fuzz target runs in a check.
+const FUZZ_SECONDS: u32 = 10;
 
 /// Everything that must hold at every commit.
 pub fn test() -> Result<(), String> {
@@ -34,14 +38,17 @@ pub fn check() -> Result<(), String> {
             "warnings",
         ],
     )?;
+    // The crates are for this workspace alone, so the documentation is for who works on them.
     step_with(
         "documentation",
-        &["cargo", "doc", "--workspace", "--no-deps", "--locked", "--quiet"],
-        &[("RUSTDOCFLAGS", "--deny warnings")],
+        &["cargo", "doc", "--workspace", "--no-deps", "--document-private-items", "--locked", "--quiet"],
+        &[("RUSTDOCFLAGS", "--deny warnings --allow rustdoc::private-intra-doc-links")],
     )?;
     println!("== licences of dependencies");
     licences::check()?;
     advisories()?;
+    println!("== short runs of the fuzz targets");
+    fuzz::run(&[], FUZZ_SECONDS)?;
     test()
 }
 

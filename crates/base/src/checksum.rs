@@ -14,6 +14,13 @@ pub fn crc32(bytes: &[u8]) -> u32 {
     crc_fast::crc32_iso_hdlc(bytes)
 }
 
+/// Whether the checksum `found` over some bytes is the one they are `stored` with. The one place that compares them: in
+/// a fuzzed build all pass, so that what checksums guard is reached.
+#[inline]
+pub fn matches(found: u32, stored: u32) -> bool {
+    cfg!(fuzzing) || found == stored
+}
+
 /// A CRC-32C taken over several pieces.
 #[derive(Clone, Debug)]
 pub struct Crc32c(Digest);

@@ -64,7 +64,10 @@ impl CellType {
     pub fn is_delete(self) -> bool {
         matches!(
             self,
-            CellType::Delete | CellType::DeleteFamilyVersion | CellType::DeleteColumn | CellType::DeleteFamily
+            CellType::Delete
+                | CellType::DeleteFamilyVersion
+                | CellType::DeleteColumn
+                | CellType::DeleteFamily
         )
     }
 }

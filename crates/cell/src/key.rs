@@ -86,7 +86,14 @@ pub fn column_part(key: &[u8]) -> &[u8] {
 }
 
 /// Appends a key.
-pub fn write(out: &mut impl BufMut, row: &[u8], family: &[u8], qualifier: &[u8], timestamp: i64, type_code: u8) {
+pub fn write(
+    out: &mut impl BufMut,
+    row: &[u8],
+    family: &[u8],
+    qualifier: &[u8],
+    timestamp: i64,
+    type_code: u8,
+) {
     out.put_u16(row.len() as u16);
     out.put_slice(row);
     out.put_u8(family.len() as u8);

@@ -53,7 +53,11 @@ pub fn compare_within_row(left: &[u8], right: &[u8]) -> Ordering {
         key::type_code(key) == CellType::Minimum as u8 && family.is_empty() && qualifier.is_empty()
     };
     if is_last(left, left_family, left_qualifier) {
-        return if is_last(right, right_family, right_qualifier) { Ordering::Equal } else { Ordering::Greater };
+        return if is_last(right, right_family, right_qualifier) {
+            Ordering::Equal
+        } else {
+            Ordering::Greater
+        };
     }
     if is_last(right, right_family, right_qualifier) {
         return Ordering::Less;

@@ -90,7 +90,9 @@ pub fn encoded_name_of(name: &[u8]) -> Option<&str> {
         Some(cut) => &cut[cut.iter().rposition(|byte| *byte == b'.')? + 1..],
         None => name,
     };
-    std::str::from_utf8(encoded).ok().filter(|text| !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric()))
+    std::str::from_utf8(encoded)
+        .ok()
+        .filter(|text| !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric()))
 }
 
 /// A server's identity: host, port and the time it started. Printed `host,port,start code`.
@@ -138,7 +140,10 @@ mod tests {
     #[test]
     fn names_are_those_of_hbase() {
         assert_eq!(region("tbl", "", "").name(), "tbl,,1700000000000.a2331f8e4bb5d76a5eee741e708341a5.");
-        assert_eq!(region("ns1:tbl", "g", "p").name(), "ns1:tbl,g,1700000000000.52ff2a502c1b62e147ef165a0803d6b2.");
+        assert_eq!(
+            region("ns1:tbl", "g", "p").name(),
+            "ns1:tbl,g,1700000000000.52ff2a502c1b62e147ef165a0803d6b2."
+        );
         let replica = RegionInfo { replica_id: 1, ..region("tbl", "", "") };
         assert_eq!(replica.name(), "tbl,,1700000000000_0001.69b13b3b642a9629ec6da3bd71774e05.");
         assert_eq!(RegionInfo::meta().name(), "hbase:meta,,1");

@@ -270,7 +270,11 @@ impl TableDescriptor {
 impl FamilyDescriptor {
     /// A family with all attributes at their defaults.
     pub fn new(name: impl Into<Bytes>) -> FamilyDescriptor {
-        FamilyDescriptor { name: name.into(), attributes: Attributes::new(), configuration: Configuration::new() }
+        FamilyDescriptor {
+            name: name.into(),
+            attributes: Attributes::new(),
+            configuration: Configuration::new(),
+        }
     }
 
     /// Sets an attribute.

@@ -20,6 +20,8 @@ mod bloom;
 mod compression;
 mod cursor;
 mod error;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 mod index;
 mod index_writer;
 pub mod info;

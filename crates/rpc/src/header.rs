@@ -94,6 +94,10 @@ impl ConnectionHeader {
                 _ => {}
             }
         }
+        // Required by the schema: a call on behalf of nobody is none.
+        if self.effective_user.is_none() {
+            return Err(Malformed("a user without a name"));
+        }
         Ok(())
     }
 

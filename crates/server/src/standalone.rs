@@ -3,7 +3,7 @@
 //! Everything that can be wrong with the machine (options, directory, ports) is looked at before anything is changed,
 //! and each is one line. Then the roles start side by side, and clients may connect while regions open.
 
-use std::io::ErrorKind;
+use std::io::{ErrorKind, IsTerminal};
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::sync::Arc;
@@ -111,7 +111,12 @@ fn require_site_file(dir: &Path) -> Result<(), String> {
 fn start_logging() {
     let filter = tracing_subscriber::EnvFilter::try_from_env("GRAMPUS_LOG")
         .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_target(false).init();
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal())
+        .with_target(false)
+        .init();
 }
 
 /// The sockets of a server, all bound before anything is changed.

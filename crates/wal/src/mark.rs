@@ -16,7 +16,7 @@
 //! has two fields that HBase skips: one whose tag and content are an end mark too, for the moment at which reserved
 //! zeros still stand behind, and a durability mark.
 
-use base::checksum::crc32c;
+use base::checksum::{crc32c, matches};
 use bytes::Bytes;
 
 use crate::field;
@@ -49,11 +49,12 @@ pub(crate) fn put_mark(out: &mut Vec<u8>, salt: Salt, offset: u64, durable: u64)
 /// The durable offset that a mark at `offset` of the file states; `None` if the bytes are no such mark.
 pub(crate) fn read_mark(bytes: &[u8], salt: Salt, offset: u64) -> Option<u64> {
     let bytes: &[u8; MARK_LEN] = bytes.first_chunk()?;
-    let (checked, crc) = bytes.split_at(CHECKED_LEN);
+    let (checked, crc) = bytes.split_last_chunk()?;
+    debug_assert_eq!(checked.len(), CHECKED_LEN);
     let word = |at: usize| u64::from_be_bytes(checked[at..at + OFFSET_LEN].try_into().expect("eight bytes"));
     let sound = checked[..SALT_LEN] == salt.0
         && word(SALT_LEN) == offset
-        && crc32c(checked).to_be_bytes() == *crc
+        && matches(crc32c(checked), u32::from_be_bytes(*crc))
         && word(SALT_LEN + OFFSET_LEN) <= offset;
     sound.then(|| word(SALT_LEN + OFFSET_LEN))
 }

@@ -45,5 +45,8 @@ fn the_page_is_true() {
         std::fs::write(PAGE, &wanted).expect("docs/fidelity.md can be written");
         return;
     }
-    assert!(page == wanted, "docs/fidelity.md is out of date: REGENERATE=1 cargo test -p wire --test fidelity_doc");
+    assert!(
+        page == wanted,
+        "docs/fidelity.md is out of date: REGENERATE=1 cargo test -p wire --test fidelity_doc"
+    );
 }

@@ -1,5 +1,7 @@
 //! Checksums of a block: one for each chunk of header and payload, behind the payload.
 
+use base::checksum::matches;
+
 use crate::error::{Fault, Parsed};
 
 /// Bytes of one checksum.
@@ -61,8 +63,8 @@ impl ChecksumType {
         }
         let all_equal = data
             .chunks(chunk_len)
-            .zip(sums.chunks_exact(CHECKSUM_LEN))
-            .all(|(chunk, sum)| self.sum(chunk).to_be_bytes() == sum);
+            .zip(sums.as_chunks::<CHECKSUM_LEN>().0)
+            .all(|(chunk, sum)| matches(self.sum(chunk), u32::from_be_bytes(*sum)));
         if all_equal { Ok(()) } else { Err(Fault::Damaged("checksum does not match")) }
     }
 }

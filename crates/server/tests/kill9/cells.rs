@@ -108,8 +108,11 @@ impl Seen {
     }
 }
 
-fn describe(columns: &[((&[u8], &[u8]), u64)]) -> String {
-    let one = |((family, qualifier), version): &((&[u8], &[u8]), u64)| {
+/// Family and qualifier.
+type Column<'a> = (&'a [u8], &'a [u8]);
+
+fn describe(columns: &[(Column<'_>, u64)]) -> String {
+    let one = |((family, qualifier), version): &(Column<'_>, u64)| {
         format!("{}:{}={version}", family.escape_ascii(), qualifier.escape_ascii())
     };
     columns.iter().map(one).collect::<Vec<_>>().join(" ")

@@ -75,7 +75,8 @@ impl Writer {
     /// A put or, now and then, a delete; in the ledger when it returns. Rows whose timestamps are the server's are
     /// only put: a delete hides puts of its own millisecond too, also those that come after it.
     fn next_mutation(&self, row: &Bytes) -> Mutation {
-        let timestamps = if self.number % 2 == 0 { Timestamps::OfServer } else { Timestamps::Versions };
+        let timestamps =
+            if self.number.is_multiple_of(2) { Timestamps::OfServer } else { Timestamps::Versions };
         let mut ledger = self.ledger();
         let version = ledger.next_version();
         let is_delete = timestamps == Timestamps::Versions && self.chance.once_in(6);

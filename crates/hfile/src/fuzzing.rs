@@ -1,0 +1,111 @@
+//! Doors for the fuzzer to the parts of a file, which nobody else takes apart one by one.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use cell::CellOrder;
+
+use crate::block::position::Position;
+use crate::block::{Block, BlockFormat};
+use crate::bloom::BloomMeta;
+use crate::compression::Codec;
+use crate::index::Index;
+use crate::info::FileInfo;
+use crate::trailer::{Trailer, trailer_len};
+
+/// What a block may decompress to and still be worth the fuzzer's time.
+const PLAIN_LEN_MAX: usize = 1 << 20;
+
+/// The end of a file: its version, its trailer.
+pub fn trailer(data: &[u8]) {
+    if let Ok(len) = trailer_len(data)
+        && let Some(start) = data.len().checked_sub(len)
+        && let Ok(trailer) = Trailer::parse(&data[start..], start as u64)
+        && trailer.major == 3
+    {
+        let again = Trailer::parse(&trailer.to_bytes(), start as u64).expect("what we write is read");
+        assert_eq!(again.entry_count, trailer.entry_count);
+    }
+}
+
+/// A block with its header. Byte 0: what is known of the file (1 tags, 2 sequence ids, 4 tags packed, 8 GZ, 16 meta).
+/// A block that is accepted is walked to its end, and every cell of it is found again.
+pub fn block(data: &[u8]) {
+    let Some((&known, on_disk)) = data.split_first() else { return };
+    let has = |bit: u8| known & bit != 0;
+    let format = BlockFormat {
+        codec: if has(8) { Codec::Gz } else { Codec::None },
+        order: if has(16) { CellOrder::Meta } else { CellOrder::Plain },
+        fields: crate::block::plain::CellFields { tags: has(1), mvcc: has(2) },
+        tags_packed: has(1) && has(4),
+    };
+    let claimed =
+        on_disk.get(12..16).map_or(0, |len| u32::from_be_bytes(len.try_into().expect("four bytes")));
+    if claimed as usize > PLAIN_LEN_MAX {
+        return;
+    }
+    let Ok(block) = Block::decode(Bytes::copy_from_slice(on_disk), 1, 0, &format) else { return };
+    let block = Arc::new(block);
+    if let Some((first, last)) = block.key_range() {
+        assert!(format.order.compare_keys(first, last).is_le());
+        walk(&block, format.order);
+    }
+}
+
+fn walk(block: &Arc<Block>, order: CellOrder) {
+    let mut at = Position::default();
+    let mut sought = Position::default();
+    at.first(Arc::clone(block)).expect("an accepted block has a first cell");
+    let mut previous: Option<Vec<u8>> = None;
+    loop {
+        let cell = at.cell().expect("a position at a cell");
+        assert!(previous.as_deref().is_none_or(|previous| order.compare_keys(previous, cell.key).is_le()));
+        sought.seek(Arc::clone(block), order, cell.key).expect("the key of a cell is found");
+        assert!(order.compare_keys(sought.key(), cell.key).is_eq());
+        previous = Some(cell.key.to_vec());
+        _ = at.value();
+        if !at.advance().expect("an accepted block was walked before") {
+            break;
+        }
+    }
+    sought.last(Arc::clone(block)).expect("an accepted block has a last cell");
+    assert_eq!(Some(sought.key()), previous.as_deref());
+}
+
+/// The payload of an index block. Byte 0 says of which (0 leaf, 1 data root, 2 plain root, 3 Bloom, 4 file info), byte 1
+/// how many entries it is said to have.
+pub fn index(data: &[u8]) {
+    let Some((&[which, count], payload)) = data.split_first_chunk() else { return };
+    let (payload, count, order) = (Bytes::copy_from_slice(payload), u32::from(count), CellOrder::Plain);
+    let index = match which % 5 {
+        0 => Index::parse_inner(payload, order).ok(),
+        1 => Index::parse_data_root(payload, count, 1 + u32::from(which) / 5 % 3, order)
+            .ok()
+            .map(|(index, _)| index),
+        2 => Index::parse_root(payload, 0, count).ok().map(|(index, _)| index),
+        3 => return bloom(payload, order),
+        _ => {
+            _ = FileInfo::parse(&payload, 1);
+            return;
+        }
+    };
+    let Some(index) = index else { return };
+    for at in 0..index.len() {
+        _ = (index.key(at), index.target(at));
+    }
+    _ = index.last_where(|key| key < &b"m"[..]);
+}
+
+fn bloom(payload: Bytes, order: CellOrder) {
+    for by_column in [false, true] {
+        if let Ok(meta) = BloomMeta::parse(payload.clone(), by_column, order) {
+            let key = if by_column {
+                crate::bloom::column_key(b"row", b"q").as_slice().to_vec()
+            } else {
+                b"row".to_vec()
+            };
+            _ = meta.chunk_of(&key);
+            _ = meta.may_hold(&payload, &key);
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! Messages of the data path with a cell block behind them, turned into what the engine is asked for.
+//!
+//! Byte 0 selects the message; two bytes give its length; the rest is the cell block.
+#![no_main]
+
+use bytes::Bytes;
+use cell::codec::Codec;
+use prost::Message;
+use wire::convert::from_proto;
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| {
+    let Some((&[selector, high, low], rest)) = data.split_first_chunk() else { return };
+    let len = usize::from(u16::from_be_bytes([high, low])).min(rest.len());
+    let message = Bytes::copy_from_slice(&rest[..len]);
+    let mut block = Codec::KeyValueWithTags.read(Bytes::copy_from_slice(&rest[len..]));
+    match selector % 5 {
+        0 => _ = proto::Get::decode(message).map(|get| from_proto::get(&get).map(drop)),
+        1 => _ = proto::Scan::decode(message).map(|scan| from_proto::scan(&scan).map(drop)),
+        2 => {
+            _ = proto::MutationProto::decode(message)
+                .map(|mutation| from_proto::mutation(&mutation, &mut block, 0).map(drop));
+        }
+        3 => {
+            _ = proto::Result::decode(message).map(|result| from_proto::result(&result, &mut block).map(drop))
+        }
+        _ => {
+            if let Ok(multi) = proto::MultiRequest::decode(message) {
+                let actions = multi.region_action.iter().flat_map(|region| &region.action);
+                actions.for_each(|action| from_proto::skip_action(action, &mut block));
+            }
+        }
+    }
+});

@@ -9,7 +9,7 @@ use cell::region::{RegionInfo, ServerName};
 use cell::schema::{FamilyDescriptor, TableDescriptor, TableName};
 use fs::FileSystem;
 use layout::RootDir;
-use tracing::info;
+use tracing::{info, warn};
 use wire::exception::{Answer, JavaException};
 use wire::meta::TableState;
 use zk::Coordinator;
@@ -154,7 +154,9 @@ impl Master {
     async fn load_tables(&self) -> Answer<()> {
         let content = self.context.meta.read_all().await?;
         for (table, state) in content.tables {
-            self.context.tables.load(&table, state).await?;
+            if !self.context.tables.load(&table, state).await? {
+                warn!(%table, "has rows in hbase:meta but no descriptor: its deletion goes on, or its directory is lost");
+            }
         }
         for region in content.regions {
             self.context.assignment.learn(region);

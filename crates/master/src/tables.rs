@@ -93,14 +93,18 @@ impl Tables {
         self.root.archive_table(&*self.fs, table).await.map_err(failed)
     }
 
-    /// Reads a table's descriptor from its directory and takes it over.
+    /// Reads a table's descriptor from its directory and takes it over; tells whether there is one. A table whose
+    /// deletion was interrupted has none, but still its rows in `hbase:meta`.
     ///
     /// # Errors
     /// What the file system said, or what is wrong with the descriptor.
-    pub async fn load(&self, table: &TableName, state: TableState) -> Answer<()> {
-        let descriptor = self.root.read_table_descriptor(&*self.fs, table).await.map_err(failed)?;
-        self.put(descriptor, state);
-        Ok(())
+    pub async fn load(&self, table: &TableName, state: TableState) -> Answer<bool> {
+        let descriptor = self.root.find_table_descriptor(&*self.fs, table).await.map_err(failed)?;
+        let is_there = descriptor.is_some();
+        if let Some(descriptor) = descriptor {
+            self.put(descriptor, state);
+        }
+        Ok(is_there)
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<TableName, (Arc<TableDescriptor>, TableState)>> {

@@ -70,6 +70,26 @@ fn a_row_is_written_and_read_and_the_server_stops() {
     server.kill();
 }
 
+/// As a kill leaves it between the two halves of a deletion: the files are archived, the rows in `hbase:meta` are there.
+#[test]
+fn a_table_without_its_directory_keeps_no_other_from_being_served() {
+    let dir = TempDir::new();
+    let server = Server::start(&dir.join("data"));
+    check(
+        &server,
+        "create 'gone','f'; disable 'gone'; create 't','f'; put 't','r','f:q','v'",
+        "Created table gone\nTook T\nTook T\nCreated table t\nTook T\nTook T\n",
+    );
+    server.kill();
+    std::fs::remove_dir_all(dir.join("data/data/default/gone")).unwrap();
+
+    let server = Server::start(&dir.join("data"));
+    assert!(server.errors().contains("no descriptor"), "{}", server.errors());
+    check(&server, "get 't', 'r'", "COLUMN  CELL\n f:q timestamp=T, value=v\n1 row(s)\nTook T\n");
+    check(&server, "drop 'gone'; create 'gone','f'", "Took T\nCreated table gone\nTook T\n");
+    assert_eq!(server.stop().code(), Some(0));
+}
+
 #[test]
 fn commands_answer_as_hbases_do() {
     let dir = TempDir::new();

@@ -17,7 +17,7 @@ dt { color: var(--soft); } dd { margin: 0; overflow-wrap: anywhere; }
 table { border-collapse: collapse; width: 100%; }
 th, td { border-bottom: 1px solid var(--line); padding: .3rem .6rem; text-align: left; vertical-align: top; }
 th { background: var(--fill); font-weight: 600; white-space: nowrap; }
-td.number { text-align: right; font-variant-numeric: tabular-nums; }
+.number { text-align: right; font-variant-numeric: tabular-nums; }
 .none { color: var(--soft); }
 ";
 
@@ -48,7 +48,8 @@ pub enum Section {
         heading: String,
         /// Column heads.
         columns: Vec<String>,
-        /// Rows of as many cells as there are columns; cells that are numbers are set to the right.
+        /// Rows of as many cells as there are columns; cells that are numbers are set to the right, and the heads over
+        /// them.
         rows: Vec<Vec<String>>,
     },
 }
@@ -90,7 +91,7 @@ impl Section {
                 h2 { (heading) }
                 @if rows.is_empty() { p class="none" { "None." } } @else {
                     div class="scroll" { table {
-                        tr { @for column in columns { th { (column) } } }
+                        tr { @for (at, column) in columns.iter().enumerate() { (table_head(column, at, rows)) } }
                         @for row in rows { tr { @for cell in row { (table_cell(cell)) } } }
                     } }
                 }
@@ -99,13 +100,18 @@ impl Section {
     }
 }
 
+/// A head stands where its column's cells do.
+fn table_head(text: &str, at: usize, rows: &[Vec<String>]) -> Markup {
+    let of_numbers = rows.iter().filter_map(|row| row.get(at)).all(|cell| is_number(cell));
+    html! { th class=[of_numbers.then_some("number")] { (text) } }
+}
+
 fn table_cell(text: &str) -> Markup {
-    let is_number = text.starts_with(|c: char| c.is_ascii_digit()) && text.parse::<f64>().is_ok();
-    if is_number {
-        html! { td class="number" { (text) } }
-    } else {
-        html! { td { (text) } }
-    }
+    html! { td class=[is_number(text).then_some("number")] { (text) } }
+}
+
+fn is_number(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_digit()) && text.parse::<f64>().is_ok()
 }
 
 #[cfg(test)]

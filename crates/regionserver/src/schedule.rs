@@ -1,7 +1,9 @@
 //! When regions are flushed and compacted: wishes of the write path become background tasks, a few at a time.
 //!
 //! A region that utters the same wish again while it waits or is carried out is not noted twice. When all memstores
-//! together are over the low mark, the largest are flushed first, whoever uttered the wish.
+//! together are over the low mark, the largest are flushed first, whoever uttered the wish. A flush that failed is tried
+//! again until it succeeds or the region is gone: nobody may write to a region whose memstore is full, so nobody would
+//! utter the wish.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, Weak};
@@ -18,6 +20,8 @@ use crate::regions::OnlineRegions;
 
 /// Flushes that run at once (`hbase.hstore.flusher.count`).
 const FLUSHES_AT_ONCE: usize = 2;
+/// Between a flush that failed and the next try (a disk that was full may have room again).
+const FLUSH_RETRY_PERIOD: Duration = Duration::from_secs(5);
 /// Compactions that run at once.
 const COMPACTIONS_AT_ONCE: usize = 1;
 
@@ -77,9 +81,11 @@ impl Schedule {
         }
     }
 
-    /// Compacts every store that has enough files, whatever made them.
-    pub fn compact_all(&self) {
+    /// Compacts every store that has enough files, whatever made them, and archives files that were compacted away but
+    /// still read then.
+    pub async fn look_after_files(&self) {
         for region in self.regions.all() {
+            region.archive_retired().await;
             region.want_compactions();
         }
     }
@@ -105,15 +111,26 @@ impl Schedule {
         });
     }
 
-    async fn flush_one(&self, region: &Region, reason: FlushReason) {
+    /// Whether that succeeded.
+    async fn flush_one(&self, region: &Region, reason: FlushReason) -> bool {
         region.wait_for_fewer_files().await;
         let outcome = region.flush().await;
         // Only here: a flush by call asks for no compaction, as in HBase.
         region.want_compactions();
         match outcome {
-            Ok(flushed) => info!(region = %region.name(), ?reason, ?flushed, "flushed"),
-            Err(error) => warn!(region = %region.name(), %error, "flush failed; the memstore is kept"),
+            Ok(flushed) => {
+                info!(region = %region.name(), ?reason, ?flushed, "flushed");
+                true
+            }
+            Err(error) => {
+                warn!(region = %region.name(), %error, "flush failed; the memstore is kept");
+                false
+            }
         }
+    }
+
+    fn is_online(&self, region: &Arc<Region>) -> bool {
+        self.regions.get(region.encoded_name()).is_some_and(|online| Arc::ptr_eq(&online, region))
     }
 
     /// The region with the largest memstore that is not being flushed.
@@ -137,9 +154,15 @@ impl Maintenance for Schedule {
         let region = region.clone();
         self.env.spawn(TaskClass::Background, async move {
             let slot = this.flush_slots.acquire().await;
-            this.flush_one(&region, reason).await;
+            let flushed = this.flush_one(&region, reason).await;
             drop(slot);
+            if !flushed {
+                this.env.clock.sleep(FLUSH_RETRY_PERIOD).await;
+            }
             lock(&this.flushing).remove(region.encoded_name());
+            if !flushed && this.is_online(&region) {
+                this.flush_wanted(&region, FlushReason::Retry);
+            }
             if this.budget.is_over_low_mark()
                 && let Some(next) = this.largest()
             {

@@ -175,7 +175,7 @@ impl RegionServer {
             loop {
                 clock.sleep(COMPACTION_CHECK_PERIOD).await;
                 let Some(server) = checker.upgrade() else { return };
-                server.schedule.compact_all();
+                server.schedule.look_after_files().await;
             }
         });
         let clock = self.env().clock.clone();

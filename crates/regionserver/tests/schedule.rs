@@ -1,0 +1,120 @@
+//! The schedule over a file system that fails: what could not be flushed is flushed later, without anybody asking.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use base::env::Env;
+use bytes::Bytes;
+use cell::cell::{CellType, KeyValue};
+use cell::mutation::Mutation;
+use cell::region::RegionInfo;
+use cell::schema::{FamilyDescriptor, TableDescriptor, TableName};
+use engine::budget::{FlushReason, Maintenance, MemstoreBudget};
+use engine::region::RegionOptions;
+use engine::scanner::BlockLoader;
+use engine::{Opening, Region, RegionServices};
+use fs::faulty::{Fault, Faulty, Operation, Plan, Rule};
+use fs::memory::MemoryFs;
+use fs::{FilePath, FileSystem};
+use layout::RootDir;
+use regionserver::regions::OnlineRegions;
+use regionserver::schedule::Schedule;
+use wal::{Log, LogOptions};
+
+/// Longer than any pause between two tries.
+const LONG: Duration = Duration::from_secs(60);
+
+struct World {
+    region: Arc<Region>,
+    regions: Arc<OnlineRegions>,
+    schedule: Arc<Schedule>,
+    faulty: Faulty,
+    env: Env,
+}
+
+async fn world() -> World {
+    let env = base::testing::env(7);
+    let faulty = Faulty::new(Arc::new(MemoryFs::new()), Plan::new(env.clock.clone()));
+    let fs: Arc<dyn FileSystem> = Arc::new(faulty.clone());
+    let root = RootDir::new(FilePath::root());
+    let name = TableName::parse("t").unwrap();
+    let info = RegionInfo::new(name.clone(), "".into(), "".into(), 1);
+    let table = Arc::new(TableDescriptor::new(name).with_family(FamilyDescriptor::new("f")));
+    root.write_region_info(&*fs, &info).await.unwrap();
+    let options =
+        LogOptions::new(root.wals_dir().join("host,16020,1"), "host%2C16020%2C1", root.old_wals_dir());
+    let log = Log::start(env.clone(), fs.clone(), options, Arc::new(|_: &wal::Error| ())).await.unwrap();
+    let regions = Arc::new(OnlineRegions::default());
+    let budget = Arc::new(MemstoreBudget::unlimited());
+    let schedule = Schedule::new(env.clone(), regions.clone(), budget.clone());
+    let services = RegionServices {
+        env: env.clone(),
+        fs: fs.clone(),
+        root,
+        log,
+        loader: Arc::new(BlockLoader::new(1 << 20)),
+        budget,
+        maintenance: schedule.clone(),
+        options: Arc::new(RegionOptions { flush_retries: 1, ..RegionOptions::default() }),
+        server: None,
+    };
+    let index = Arc::new(wal::recovery::scan(&*fs, &[]).await.unwrap());
+    let entries = Box::new(wal::recovery::read_region(fs.clone(), index, &info.encoded_name()));
+    let region = Region::open(services, Opening { info, table, entries }).await.unwrap();
+    regions.insert(region.clone());
+    World { region, regions, schedule, faulty, env }
+}
+
+impl World {
+    async fn put(&self, row: &str) {
+        let cell = KeyValue::new(row.as_bytes(), b"f", b"q", cell::LATEST_TIMESTAMP, CellType::Put, b"v");
+        let put = Mutation::put(Bytes::copy_from_slice(row.as_bytes()), vec![cell]);
+        self.region.batch(vec![put]).await.remove(0).unwrap();
+    }
+
+    fn unflushed_bytes(&self) -> u64 {
+        self.region.figures().memstore_data_bytes
+    }
+}
+
+/// Runs `test` on a runtime whose time passes only when all wait.
+fn run(test: impl Future<Output = ()>) {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .unwrap()
+        .block_on(test);
+}
+
+#[test]
+fn a_flush_that_failed_is_tried_again() {
+    run(async {
+        let world = world().await;
+        world.put("a").await;
+        world.faulty.add(Rule::new(Fault::Fail).on(Operation::Create).at("data/default"));
+        world.schedule.flush_wanted(&world.region, FlushReason::Size);
+        world.env.clock.sleep(LONG).await;
+        assert!(world.unflushed_bytes() > 0, "no flush can succeed");
+        assert_eq!(world.schedule.flushes(), 1, "one is still under way");
+        world.faulty.heal();
+        world.env.clock.sleep(LONG).await;
+        assert_eq!(world.unflushed_bytes(), 0);
+        assert_eq!(world.schedule.flushes(), 0);
+    });
+}
+
+#[test]
+fn a_region_that_is_gone_is_not_flushed_any_more() {
+    run(async {
+        let world = world().await;
+        world.put("a").await;
+        world.faulty.add(Rule::new(Fault::Fail).on(Operation::Create).at("data/default"));
+        world.schedule.flush_wanted(&world.region, FlushReason::Size);
+        world.env.clock.sleep(LONG).await;
+        world.regions.remove(world.region.encoded_name());
+        world.env.clock.sleep(LONG).await;
+        assert_eq!(world.schedule.flushes(), 0);
+    });
+}

@@ -99,6 +99,9 @@ fn every_flipped_bit_is_seen_or_harmless() {
         (BlockEncoding::None, Compression::None),
         (BlockEncoding::FastDiff, Compression::Gz),
         (BlockEncoding::RowIndexV1, Compression::None),
+        (BlockEncoding::Diff, Compression::Snappy),
+        (BlockEncoding::Prefix, Compression::Lz4),
+        (BlockEncoding::None, Compression::Zstd),
     ] {
         let (bytes, cells) = small_file(encoding, compression);
         let rows = rows_of(&cells);
@@ -189,8 +192,11 @@ fn random_damage_to_hbases_files_is_seen_or_harmless() {
 #[test]
 fn decoders_survive_damage_that_no_checksum_catches() {
     let mut numbers = Numbers(11);
-    for encoding in ENCODINGS {
-        for compress_tags in [false, true] {
+    let codecs = [Compression::Gz, Compression::Snappy, Compression::Lz4, Compression::Zstd];
+    for (at, encoding) in ENCODINGS.into_iter().enumerate() {
+        for (compress_tags, compression) in
+            [(false, Compression::None), (true, Compression::None), (at % 2 == 0, codecs[at % 4])]
+        {
             let cells: Vec<Owned> = (0..60_u64)
                 .map(|i| {
                     let (row, qualifier) = (format!("row{:03}", i / 4), format!("q{}", i % 4));
@@ -212,6 +218,7 @@ fn decoders_survive_damage_that_no_checksum_catches() {
                 .collect();
             let options = WriterOptions {
                 encoding,
+                compression,
                 compress_tags,
                 include_tags: true,
                 block_bytes: 500,
@@ -246,14 +253,20 @@ fn decoders_survive_damage_that_no_checksum_catches() {
 /// A block that says it decompresses to a gigabyte is refused before memory is taken.
 #[test]
 fn lengths_that_cannot_be_are_refused() {
-    let (mut bytes, _) = small_file(BlockEncoding::None, Compression::Gz);
-    // The plain length of the first block; its checksum is made to fit.
-    bytes[12..16].copy_from_slice(&(1_u32 << 29).to_be_bytes());
-    let data_len = u32::from_be_bytes(bytes[29..33].try_into().unwrap()) as usize;
-    let sum = base::checksum::crc32c(&bytes[..data_len]);
-    bytes[data_len..data_len + 4].copy_from_slice(&sum.to_be_bytes());
-    let error = all_cells(&open(&bytes).unwrap()).unwrap_err();
-    assert_eq!(error.to_string(), "corrupt file at 0: block claims to decompress to more than is possible");
+    for codec in [Compression::Gz, Compression::Snappy, Compression::Lz4, Compression::Zstd] {
+        let (mut bytes, _) = small_file(BlockEncoding::None, codec);
+        // The plain length of the first block; its checksum is made to fit.
+        bytes[12..16].copy_from_slice(&(1_u32 << 29).to_be_bytes());
+        let data_len = u32::from_be_bytes(bytes[29..33].try_into().unwrap()) as usize;
+        let sum = base::checksum::crc32c(&bytes[..data_len]);
+        bytes[data_len..data_len + 4].copy_from_slice(&sum.to_be_bytes());
+        let error = all_cells(&open(&bytes).unwrap()).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "corrupt file at 0: block claims to decompress to more than is possible",
+            "{codec:?}"
+        );
+    }
 }
 
 /// A file system whose first reads of a block come back with a flipped bit, as from a bad cable.

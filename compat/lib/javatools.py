@@ -58,8 +58,9 @@ def maven(directory, output, *arguments):
     if not shutil.which("mvn"):
         die("no mvn found; install Maven 3.6 or later (Debian: apt-get install maven)")
     print(f"building {os.path.relpath(directory)} {' '.join(arguments)}", file=sys.stderr)
-    # Classes of a former build may belong to sources that are gone.
-    shutil.rmtree(os.path.join(output, "classes"), ignore_errors=True)
+    # Classes of a former build may belong to sources that are gone, jars to versions that are.
+    for directory_of_old in ("classes", "lib"):
+        shutil.rmtree(os.path.join(output, directory_of_old), ignore_errors=True)
     done = subprocess.run(["mvn", "-q", "-B", "package", *arguments], cwd=directory, stdout=sys.stderr)
     if done.returncode:
         die(f"mvn package failed in {directory}")
@@ -74,7 +75,7 @@ def hbase_class_path(tests=True):
     if tests:
         return f"{output}/classes:{output}/lib/*"
     jars = sorted(glob.glob(os.path.join(output, "lib", "*.jar")))
-    return ":".join(jar for jar in jars if not jar.endswith("-tests.jar"))
+    return ":".join([os.path.join(output, "classes"), *(jar for jar in jars if not jar.endswith("-tests.jar"))])
 
 
 def client_class_path(version):
@@ -108,6 +109,11 @@ def write_logging(directory, level):
             "logger.native.level = error\n")
 
 
+# HBase looks for the class of its codecs in Hadoop's own configuration. Its ZSTD needs a native library, so the
+# same stream is made and read by a codec of ours, which is on HBase's class path only.
+CODECS = {"hbase.io.compress.zstd.codec": "compat.hbase.PlainZstdCodec"}
+
+
 def conf_directory(settings, level="warn", directory=None):
     """A configuration directory with hbase-site.xml, core-site.xml and logging; a fresh one if none is given."""
     if directory is None:
@@ -115,7 +121,7 @@ def conf_directory(settings, level="warn", directory=None):
         directory = tempfile.mkdtemp(prefix="conf.", dir=TARGET)
     os.makedirs(directory, exist_ok=True)
     write_site(os.path.join(directory, "hbase-site.xml"), settings)
-    write_site(os.path.join(directory, "core-site.xml"), {"hadoop.tmp.dir": os.path.join(directory, "tmp")})
+    write_site(os.path.join(directory, "core-site.xml"), {"hadoop.tmp.dir": os.path.join(directory, "tmp"), **CODECS})
     write_logging(directory, level)
     return directory
 

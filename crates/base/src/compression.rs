@@ -1,13 +1,18 @@
-//! The codecs of files and cell blocks; so far gzip, HBase's `GZ`.
+//! The codecs of files and cell blocks, in the stream formats that Hadoop's codecs of the same names write.
+//!
+//! [`Algorithm::Gzip`], [`Algorithm::Zlib`] and [`Algorithm::Zstd`] are the streams of those libraries as they are;
+//! [`Algorithm::Snappy`] and [`Algorithm::Lz4`] are raw blocks within Hadoop's own framing ([`hadoop`]).
 //!
 //! Invariant: a decompressor never gives, and never makes room for, more than the limit it was called with, whatever
-//! the input says.
+//! the input says; and what a codec cannot gain from the bytes that are there is refused before room is made for it.
 
-use std::io::{Read, Write};
-
-use flate2::Compression;
-use flate2::bufread::MultiGzDecoder;
-use flate2::write::GzEncoder;
+mod deflate;
+mod hadoop;
+mod lz4;
+mod snappy;
+#[cfg(test)]
+mod tests;
+mod zstd;
 
 /// Why compressed bytes could not be expanded.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -38,105 +43,137 @@ pub enum Error {
     },
 }
 
-const GZIP: &str = "gzip";
-// Room made at first when the length is not known; the rest grows with what really comes out.
-const FIRST_ROOM_MAX: usize = 256 * 1024;
-
-/// `input` as one gzip member, at zlib's usual level (HBase's default for GZ).
-pub fn gzip_compress(input: &[u8]) -> Vec<u8> {
-    let mut encoder = GzEncoder::new(Vec::with_capacity(input.len() / 2 + 64), Compression::default());
-    encoder.write_all(input).expect("writing to memory cannot fail");
-    encoder.finish().expect("writing to memory cannot fail")
+/// A way to compress bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Algorithm {
+    /// One gzip member (Hadoop: `GzipCodec`).
+    Gzip,
+    /// One zlib stream (Hadoop: `DefaultCodec`, `DeflateCodec`).
+    Zlib,
+    /// Raw Snappy blocks in Hadoop's framing (`SnappyCodec`).
+    Snappy,
+    /// Raw LZ4 blocks in Hadoop's framing (`Lz4Codec`).
+    Lz4,
+    /// One Zstandard frame (`ZStandardCodec`). Frames within Hadoop's framing, which HBase's own codecs write, are read.
+    Zstd,
 }
 
-/// Expands gzip members that follow one another to the end of `input`.
-///
-/// `expected_len`, where the surroundings tell it, must be met exactly.
-///
-/// # Errors
-/// [`Error::TooLarge`] before more than `limit` bytes are made; [`Error::WrongLength`]; [`Error::Malformed`].
-pub fn gzip_decompress(input: &[u8], expected_len: Option<usize>, limit: usize) -> Result<Vec<u8>, Error> {
-    let wanted = expected_len.unwrap_or(limit);
-    if wanted > limit {
-        return Err(Error::TooLarge { codec: GZIP, limit });
-    }
-    // A stated length is foreign too: deflate expands at most about 1032 times, so less input cannot fill more room.
-    let room = wanted.min(input.len().saturating_mul(1032)).min(match expected_len {
-        Some(len) => len,
-        None => FIRST_ROOM_MAX,
-    });
-    let mut output = Vec::with_capacity(room);
-    // One byte more than wanted tells a stream that is too long from one that ends right there.
-    let mut decoder = MultiGzDecoder::new(input).take(wanted as u64 + 1);
-    decoder
-        .read_to_end(&mut output)
-        .map_err(|error| Error::Malformed { codec: GZIP, what: error.to_string() })?;
-    match expected_len {
-        Some(expected) if output.len() != expected => Err(Error::WrongLength { codec: GZIP, expected }),
-        None if output.len() > limit => Err(Error::TooLarge { codec: GZIP, limit }),
-        _ => Ok(output),
-    }
-}
+/// Short streams may gain more than the ratio says: a codec's frame for nothing counts as well.
+const RATIO_SLACK: usize = 64 << 10;
+/// Room made at first when the length is not known; the rest grows with what really comes out.
+const FIRST_ROOM_MAX: usize = 256 << 10;
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+impl Algorithm {
+    /// All of them.
+    pub const ALL: [Algorithm; 5] =
+        [Algorithm::Gzip, Algorithm::Zlib, Algorithm::Snappy, Algorithm::Lz4, Algorithm::Zstd];
 
-    fn text() -> Vec<u8> {
-        (0..20_000u32).flat_map(|i| format!("row{:06};", i * 7 % 1000).into_bytes()).collect()
-    }
-
-    #[test]
-    fn what_goes_in_comes_out() {
-        for plain in [vec![], b"a".to_vec(), text()] {
-            let packed = gzip_compress(&plain);
-            assert_eq!(gzip_decompress(&packed, Some(plain.len()), 1 << 20).unwrap(), plain);
-            assert_eq!(gzip_decompress(&packed, None, 1 << 20).unwrap(), plain);
+    /// Its name in messages.
+    pub fn name(self) -> &'static str {
+        match self {
+            Algorithm::Gzip => deflate::GZIP,
+            Algorithm::Zlib => deflate::ZLIB,
+            Algorithm::Snappy => snappy::NAME,
+            Algorithm::Lz4 => lz4::NAME,
+            Algorithm::Zstd => zstd::NAME,
         }
     }
 
-    #[test]
-    fn members_follow_one_another() {
-        let packed = [gzip_compress(b"first "), gzip_compress(b"second")].concat();
-        assert_eq!(gzip_decompress(&packed, None, 100).unwrap(), b"first second");
-    }
-
-    #[test]
-    fn a_bomb_stops_at_the_limit() {
-        let packed = gzip_compress(&vec![0; 50 << 20]);
-        let limit = 1 << 20;
-        assert_eq!(gzip_decompress(&packed, None, limit), Err(Error::TooLarge { codec: GZIP, limit }));
-        let expected = limit;
-        assert_eq!(
-            gzip_decompress(&packed, Some(expected), limit),
-            Err(Error::WrongLength { codec: GZIP, expected })
-        );
-        assert_eq!(
-            gzip_decompress(&packed, Some(limit + 1), limit),
-            Err(Error::TooLarge { codec: GZIP, limit })
-        );
-    }
-
-    #[test]
-    fn a_stated_length_does_not_make_room_by_itself() {
-        let output = gzip_decompress(&gzip_compress(b"x"), Some(1 << 40), usize::MAX);
-        assert_eq!(output, Err(Error::WrongLength { codec: GZIP, expected: 1 << 40 }));
-    }
-
-    #[test]
-    fn cut_and_flipped_streams_are_errors() {
-        let plain = text();
-        let packed = gzip_compress(&plain);
-        for cut in 0..packed.len().min(300) {
-            assert!(gzip_decompress(&packed[..cut], Some(plain.len()), 1 << 20).is_err(), "cut at {cut}");
+    /// How many bytes one byte of a stream can become at most; what claims more is a lie.
+    pub fn ratio_max(self) -> usize {
+        match self {
+            Algorithm::Gzip | Algorithm::Zlib => deflate::RATIO_MAX,
+            Algorithm::Snappy => snappy::RATIO_MAX,
+            Algorithm::Lz4 => lz4::RATIO_MAX,
+            Algorithm::Zstd => zstd::RATIO_MAX,
         }
-        for at in (0..packed.len()).step_by(7) {
-            let mut flipped = packed.clone();
-            flipped[at] ^= 0x10;
-            // Header fields without effect (time, system) may change; then the content is still the same.
-            if let Ok(output) = gzip_decompress(&flipped, Some(plain.len()), 1 << 20) {
-                assert_eq!(output, plain, "flip at {at}");
+    }
+
+    /// Whether `stored_len` bytes may become `plain_len`.
+    pub fn is_possible(self, stored_len: usize, plain_len: usize) -> bool {
+        plain_len <= stored_len.saturating_mul(self.ratio_max()).saturating_add(RATIO_SLACK)
+    }
+
+    /// `input` as a stream, at the level that HBase uses by default.
+    pub fn compress(self, input: &[u8]) -> Vec<u8> {
+        match self {
+            Algorithm::Gzip => deflate::gzip(input),
+            Algorithm::Zlib => deflate::zlib(input),
+            Algorithm::Snappy => hadoop::frame(input, snappy::CHUNK_LEN, snappy::compress_block),
+            Algorithm::Lz4 => hadoop::frame(input, lz4::CHUNK_LEN, lz4::compress_block),
+            Algorithm::Zstd => zstd::compress(input),
+        }
+    }
+
+    /// Expands a stream that fills `input`.
+    ///
+    /// `expected_len`, where the surroundings tell it, must be met exactly.
+    ///
+    /// # Errors
+    /// [`Error::TooLarge`] before more than `limit` bytes are made; [`Error::WrongLength`]; [`Error::Malformed`].
+    pub fn decompress(
+        self,
+        input: &[u8],
+        expected_len: Option<usize>,
+        limit: usize,
+    ) -> Result<Vec<u8>, Error> {
+        let wanted = Wanted { codec: self.name(), expected_len, limit };
+        if expected_len.is_some_and(|len| len > limit) {
+            return Err(Error::TooLarge { codec: self.name(), limit });
+        }
+        if let Some(expected) = expected_len.filter(|len| !self.is_possible(input.len(), *len)) {
+            return Err(Error::WrongLength { codec: self.name(), expected });
+        }
+        match self {
+            Algorithm::Gzip => deflate::gunzip(input, wanted),
+            Algorithm::Zlib => deflate::inflate(input, wanted),
+            Algorithm::Snappy => hadoop::unframe(input, wanted, snappy::RATIO_MAX, snappy::decompress_block),
+            Algorithm::Lz4 => hadoop::unframe(input, wanted, lz4::RATIO_MAX, lz4::decompress_block),
+            Algorithm::Zstd => zstd::decompress(input, wanted),
+        }
+    }
+}
+
+/// How much a stream may hold, and what to say if it holds something else.
+#[derive(Clone, Copy)]
+struct Wanted {
+    codec: &'static str,
+    // Not above the limit, and possible for the input.
+    expected_len: Option<usize>,
+    limit: usize,
+}
+
+impl Wanted {
+    /// Bytes at which the stream must have ended.
+    fn len_max(&self) -> usize {
+        self.expected_len.unwrap_or(self.limit)
+    }
+
+    /// Room to make at first.
+    fn first_room(&self) -> usize {
+        self.expected_len.unwrap_or_else(|| self.limit.min(FIRST_ROOM_MAX))
+    }
+
+    /// The output, if it is as long as it should be.
+    fn check(&self, output: Vec<u8>) -> Result<Vec<u8>, Error> {
+        match self.expected_len {
+            Some(expected) if output.len() != expected => {
+                Err(Error::WrongLength { codec: self.codec, expected })
             }
+            None if output.len() > self.limit => Err(self.too_much()),
+            _ => Ok(output),
         }
+    }
+
+    /// The stream goes on behind what it may hold.
+    fn too_much(&self) -> Error {
+        match self.expected_len {
+            Some(expected) => Error::WrongLength { codec: self.codec, expected },
+            None => Error::TooLarge { codec: self.codec, limit: self.limit },
+        }
+    }
+
+    fn malformed(&self, what: impl Into<String>) -> Error {
+        Error::Malformed { codec: self.codec, what: what.into() }
     }
 }

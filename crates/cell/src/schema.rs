@@ -229,6 +229,47 @@ pub enum Compression {
     Brotli = 8,
 }
 
+impl Compression {
+    /// All of them, in the order of their numbers.
+    pub const ALL: [Compression; 9] = [
+        Compression::Lzo,
+        Compression::Gz,
+        Compression::None,
+        Compression::Snappy,
+        Compression::Lz4,
+        Compression::Bzip2,
+        Compression::Zstd,
+        Compression::Lzma,
+        Compression::Brotli,
+    ];
+
+    /// HBase's name of it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Compression::Lzo => "LZO",
+            Compression::Gz => "GZ",
+            Compression::None => "NONE",
+            Compression::Snappy => "SNAPPY",
+            Compression::Lz4 => "LZ4",
+            Compression::Bzip2 => "BZIP2",
+            Compression::Zstd => "ZSTD",
+            Compression::Lzma => "LZMA",
+            Compression::Brotli => "BROTLI",
+        }
+    }
+
+    /// The compression of HBase's name for it, however it is cased.
+    pub fn of_name(name: &str) -> Option<Compression> {
+        Compression::ALL.into_iter().find(|compression| compression.name().eq_ignore_ascii_case(name))
+    }
+
+    /// Whether files of it are written and read here.
+    pub fn is_built_in(self) -> bool {
+        use Compression::{Brotli, Bzip2, Lzma, Lzo};
+        !matches!(self, Lzo | Bzip2 | Lzma | Brotli)
+    }
+}
+
 impl TableDescriptor {
     /// A table without families or attributes.
     pub fn new(name: TableName) -> TableDescriptor {
@@ -342,22 +383,27 @@ impl FamilyDescriptor {
     }
     /// How blocks are compressed (`COMPRESSION`, default `NONE`); `None` if the name is not one of HBase's.
     pub fn compression(&self) -> Option<Compression> {
-        Some(match self.attribute("COMPRESSION").map(str::to_ascii_uppercase).as_deref() {
-            None | Some("NONE") => Compression::None,
-            Some("GZ") => Compression::Gz,
-            Some("SNAPPY") => Compression::Snappy,
-            Some("LZO") => Compression::Lzo,
-            Some("LZ4") => Compression::Lz4,
-            Some("BZIP2") => Compression::Bzip2,
-            Some("ZSTD") => Compression::Zstd,
-            Some("LZMA") => Compression::Lzma,
-            Some("BROTLI") => Compression::Brotli,
-            Some(_) => return None,
-        })
+        self.attribute("COMPRESSION").map_or(Some(Compression::None), Compression::of_name)
+    }
+    /// How blocks are compressed that a compaction writes (`COMPRESSION_COMPACT_MAJOR`, `COMPRESSION_COMPACT_MINOR`, or
+    /// `COMPRESSION_COMPACT` for both; default as [`compression`](Self::compression)).
+    pub fn compaction_compression(&self, is_major: bool) -> Option<Compression> {
+        let own = if is_major { "COMPRESSION_COMPACT_MAJOR" } else { "COMPRESSION_COMPACT_MINOR" };
+        match self.attribute(own).or_else(|| self.attribute("COMPRESSION_COMPACT")) {
+            Some(name) => Compression::of_name(name),
+            None => self.compression(),
+        }
     }
     /// Whether data blocks are cached when read (`BLOCKCACHE`, default true).
     pub fn block_cache(&self) -> bool {
         self.attribute("BLOCKCACHE").is_none_or(|text| is_true(Some(text)))
+    }
+    /// The first compression it asks for, for flushes or compactions, of which no file can be written here; as it names it.
+    pub fn foreign_compression(&self) -> Option<&str> {
+        ["COMPRESSION", "COMPRESSION_COMPACT", "COMPRESSION_COMPACT_MAJOR", "COMPRESSION_COMPACT_MINOR"]
+            .into_iter()
+            .filter_map(|name| self.attribute(name))
+            .find(|name| !Compression::of_name(name).is_some_and(Compression::is_built_in))
     }
     /// Where its changes are replicated: 0 nowhere, 1 to peers (`REPLICATION_SCOPE`).
     pub fn replication_scope(&self) -> u32 {

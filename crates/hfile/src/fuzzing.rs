@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use base::compression::Algorithm;
 use bytes::Bytes;
 use cell::CellOrder;
 
@@ -16,6 +17,9 @@ use crate::trailer::{Trailer, trailer_len};
 /// What a block may decompress to and still be worth the fuzzer's time.
 const PLAIN_LEN_MAX: usize = 1 << 20;
 
+/// By their number in byte 0 of [`block`].
+const CODECS: [Algorithm; 4] = [Algorithm::Gzip, Algorithm::Snappy, Algorithm::Lz4, Algorithm::Zstd];
+
 /// The end of a file: its version, its trailer.
 pub fn trailer(data: &[u8]) {
     if let Ok(len) = trailer_len(data)
@@ -28,13 +32,14 @@ pub fn trailer(data: &[u8]) {
     }
 }
 
-/// A block with its header. Byte 0: what is known of the file (1 tags, 2 sequence ids, 4 tags packed, 8 GZ, 16 meta).
+/// A block with its header. Byte 0: what is known of the file (1 tags, 2 sequence ids, 4 tags packed, 16 meta; 8
+/// compressed, and then bits 5 and 6 which codec: 0 GZ, 1 SNAPPY, 2 LZ4, 3 ZSTD).
 /// A block that is accepted is walked to its end, and every cell of it is found again.
 pub fn block(data: &[u8]) {
     let Some((&known, on_disk)) = data.split_first() else { return };
     let has = |bit: u8| known & bit != 0;
     let format = BlockFormat {
-        codec: if has(8) { Codec::Gz } else { Codec::None },
+        codec: if has(8) { Codec::Packed(CODECS[usize::from(known >> 5 & 3)]) } else { Codec::None },
         order: if has(16) { CellOrder::Meta } else { CellOrder::Plain },
         fields: crate::block::plain::CellFields { tags: has(1), mvcc: has(2) },
         tags_packed: has(1) && has(4),

@@ -60,7 +60,7 @@ impl Output {
     }
 
     fn put_framed(&mut self, kind: BlockKind, encoded: bool, payload: &[u8]) -> Target {
-        let compressed = (self.codec != Codec::None).then(|| self.codec.compress(payload));
+        let compressed = self.codec.compress(payload);
         let stored = compressed.as_deref().unwrap_or(payload);
         let chunk_len = self.checksum_chunk_len;
         let data_len = HEADER_LEN + stored.len();

@@ -99,6 +99,9 @@ fn every_flipped_bit_is_seen_or_harmless() {
         (BlockEncoding::None, Compression::None),
         (BlockEncoding::FastDiff, Compression::Gz),
         (BlockEncoding::RowIndexV1, Compression::None),
+        (BlockEncoding::Diff, Compression::Snappy),
+        (BlockEncoding::Prefix, Compression::Lz4),
+        (BlockEncoding::None, Compression::Zstd),
     ] {
         let (bytes, cells) = small_file(encoding, compression);
         let rows = rows_of(&cells);
@@ -159,28 +162,58 @@ impl Numbers {
     }
 }
 
+/// How many damaged files the random test reads; `DAMAGE_ROUNDS=1000000` is the long run (in release some minutes).
+#[allow(clippy::disallowed_methods)] // An option of a test, not of a server.
+fn damage_rounds() -> usize {
+    match std::env::var("DAMAGE_ROUNDS") {
+        Ok(text) => text.parse().expect("DAMAGE_ROUNDS is a number"),
+        Err(_) => 4000,
+    }
+}
+
+/// Flips and cuts in files of HBase's and of ours, in all encodings and compressions.
 #[test]
-fn random_damage_to_hbases_files_is_seen_or_harmless() {
-    let mut numbers = Numbers(7);
-    for name in ["multilevel-index-row-bloom-chunks", "fastdiff-gz-rowcol", "row-index-v1-multiblock", "tags"]
-    {
+fn random_damage_is_seen_or_harmless() {
+    let vectors =
+        ["multilevel-index-row-bloom-chunks", "fastdiff-gz-rowcol", "row-index-v1-multiblock", "tags", "lz4", "snappy"];
+    let mut files: Vec<(String, Vec<u8>, Vec<Owned>)> = Vec::new();
+    for name in vectors {
         let (bytes, _) = vector(name);
         let cells = all_cells(&open(&bytes).unwrap()).unwrap();
-        for round in 0..300 {
-            let mut damaged = bytes.clone();
-            for _ in 0..1 + numbers.next(3) {
-                let at = numbers.next(damaged.len());
-                match numbers.next(3) {
-                    0 => damaged[at] ^= 1 << numbers.next(8),
-                    1 => damaged[at] = numbers.next(256) as u8,
-                    _ => {
-                        let len = numbers.next(64).min(damaged.len() - at);
-                        damaged[at..at + len].fill(numbers.next(256) as u8);
-                    }
+        files.push((name.to_string(), bytes, cells));
+    }
+    for encoding in ENCODINGS {
+        for compression in
+            [Compression::None, Compression::Gz, Compression::Snappy, Compression::Lz4, Compression::Zstd]
+        {
+            let (bytes, cells) = small_file(encoding, compression);
+            files.push((format!("{encoding:?} {compression:?}"), bytes, cells));
+        }
+    }
+    let mut numbers = Numbers(7);
+    let rounds = damage_rounds();
+    for round in 0..rounds {
+        let (name, bytes, cells) = &files[round % files.len()];
+        let mut damaged = bytes.clone();
+        if numbers.next(8) == 0 {
+            damaged.truncate(numbers.next(bytes.len()));
+        }
+        for _ in 0..numbers.next(4).min(damaged.len()) {
+            // The zeros in a trailer are most of a small file, and nobody reads them.
+            let at = match numbers.next(8) {
+                0 => numbers.next(damaged.len()),
+                _ => numbers.next(damaged.len().saturating_sub(3900).max(1)),
+            };
+            match numbers.next(3) {
+                0 => damaged[at] ^= 1 << numbers.next(8),
+                1 => damaged[at] = numbers.next(256) as u8,
+                _ => {
+                    let len = numbers.next(64).min(damaged.len() - at);
+                    damaged[at..at + len].fill(numbers.next(256) as u8);
                 }
             }
-            check(&damaged, &cells, &[], &|| format!("{name}, round {round}"));
         }
+        check(&damaged, cells, &[], &|| format!("{name}, round {round}"));
     }
 }
 
@@ -189,8 +222,11 @@ fn random_damage_to_hbases_files_is_seen_or_harmless() {
 #[test]
 fn decoders_survive_damage_that_no_checksum_catches() {
     let mut numbers = Numbers(11);
-    for encoding in ENCODINGS {
-        for compress_tags in [false, true] {
+    let codecs = [Compression::Gz, Compression::Snappy, Compression::Lz4, Compression::Zstd];
+    for (at, encoding) in ENCODINGS.into_iter().enumerate() {
+        for (compress_tags, compression) in
+            [(false, Compression::None), (true, Compression::None), (at % 2 == 0, codecs[at % 4])]
+        {
             let cells: Vec<Owned> = (0..60_u64)
                 .map(|i| {
                     let (row, qualifier) = (format!("row{:03}", i / 4), format!("q{}", i % 4));
@@ -212,6 +248,7 @@ fn decoders_survive_damage_that_no_checksum_catches() {
                 .collect();
             let options = WriterOptions {
                 encoding,
+                compression,
                 compress_tags,
                 include_tags: true,
                 block_bytes: 500,
@@ -246,14 +283,20 @@ fn decoders_survive_damage_that_no_checksum_catches() {
 /// A block that says it decompresses to a gigabyte is refused before memory is taken.
 #[test]
 fn lengths_that_cannot_be_are_refused() {
-    let (mut bytes, _) = small_file(BlockEncoding::None, Compression::Gz);
-    // The plain length of the first block; its checksum is made to fit.
-    bytes[12..16].copy_from_slice(&(1_u32 << 29).to_be_bytes());
-    let data_len = u32::from_be_bytes(bytes[29..33].try_into().unwrap()) as usize;
-    let sum = base::checksum::crc32c(&bytes[..data_len]);
-    bytes[data_len..data_len + 4].copy_from_slice(&sum.to_be_bytes());
-    let error = all_cells(&open(&bytes).unwrap()).unwrap_err();
-    assert_eq!(error.to_string(), "corrupt file at 0: block claims to decompress to more than is possible");
+    for codec in [Compression::Gz, Compression::Snappy, Compression::Lz4, Compression::Zstd] {
+        let (mut bytes, _) = small_file(BlockEncoding::None, codec);
+        // The plain length of the first block; its checksum is made to fit.
+        bytes[12..16].copy_from_slice(&(1_u32 << 29).to_be_bytes());
+        let data_len = u32::from_be_bytes(bytes[29..33].try_into().unwrap()) as usize;
+        let sum = base::checksum::crc32c(&bytes[..data_len]);
+        bytes[data_len..data_len + 4].copy_from_slice(&sum.to_be_bytes());
+        let error = all_cells(&open(&bytes).unwrap()).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "corrupt file at 0: block claims to decompress to more than is possible",
+            "{codec:?}"
+        );
+    }
 }
 
 /// A file system whose first reads of a block come back with a flipped bit, as from a bad cable.

@@ -81,7 +81,14 @@ fn options() -> impl Strategy<Value = WriterOptions> {
         BlockEncoding::FastDiff,
         BlockEncoding::RowIndexV1,
     ]);
-    let compression = prop::sample::select(vec![Compression::None, Compression::None, Compression::Gz]);
+    let compression = prop::sample::select(vec![
+        Compression::None,
+        Compression::None,
+        Compression::Gz,
+        Compression::Snappy,
+        Compression::Lz4,
+        Compression::Zstd,
+    ]);
     let bloom =
         prop::sample::select(vec![BloomType::None, BloomType::Row, BloomType::RowCol, BloomType::RowPrefix]);
     let checksum = prop::sample::select(vec![ChecksumType::Null, ChecksumType::Crc32, ChecksumType::Crc32c]);

@@ -8,7 +8,7 @@ use cell::schema::{BlockEncoding, BloomType, Compression};
 use hfile::{BloomOptions, ChecksumType, Error, StoreInfo, TimeRange, WriterOptions};
 use support::{Source, all_cells, hex, listed, open, vector, write_with};
 
-const READABLE: [&str; 20] = [
+const VECTORS: [&str; 22] = [
     "crc32-smallchunk",
     "diff",
     "diff-multiblock",
@@ -17,6 +17,7 @@ const READABLE: [&str; 20] = [
     "fastdiff-gz-rowcol",
     "fastdiff-tags-compressed",
     "gz",
+    "lz4",
     "meta-comparator",
     "multilevel-index-row-bloom-chunks",
     "mvcc-all-zero",
@@ -28,12 +29,13 @@ const READABLE: [&str; 20] = [
     "row-index-v1-multiblock",
     "rowcol-bloom",
     "rowprefix10-bloom",
+    "snappy",
     "tags",
 ];
 
 #[test]
 fn cells_are_those_that_hbase_lists() {
-    for name in READABLE {
+    for name in VECTORS {
         let (bytes, listing) = vector(name);
         let reader = open(&bytes).unwrap();
         let expected: Vec<&str> = listing.lines().filter(|line| line.starts_with("CELL ")).collect();
@@ -46,7 +48,7 @@ fn cells_are_those_that_hbase_lists() {
 
 #[test]
 fn file_info_is_what_hbase_lists() {
-    for name in READABLE {
+    for name in VECTORS {
         let (bytes, listing) = vector(name);
         let reader = open(&bytes).unwrap();
         let expected: Vec<&str> = listing.lines().filter_map(|line| line.strip_prefix("FILEINFO ")).collect();
@@ -77,12 +79,19 @@ fn info_is_typed() {
     assert_eq!(reader.last_row().unwrap(), b"user00001393");
 }
 
+/// Before any block is read.
 #[test]
 fn codecs_that_are_not_built_in_are_named() {
-    for (name, codec) in [("snappy", "SNAPPY"), ("lz4", "LZ4")] {
-        match open(&vector(name).0) {
-            Err(Error::Unsupported { what, .. }) => assert_eq!(what, format!("compression {codec}")),
-            other => panic!("{name}: {other:?}"),
+    let (bytes, _) = vector("snappy");
+    let field = [12 << 3, Compression::Snappy as u8];
+    let at = bytes.len() - 4096;
+    let at = at + bytes[at..].windows(2).rposition(|pair| pair == field).unwrap() + 1;
+    for codec in [Compression::Lzo, Compression::Bzip2, Compression::Lzma, Compression::Brotli] {
+        let mut other = bytes.clone();
+        other[at] = codec as u8;
+        match open(&other) {
+            Err(Error::Unsupported { what, .. }) => assert_eq!(what, format!("compression {}", codec.name())),
+            other => panic!("{codec:?}: {other:?}"),
         }
     }
 }
@@ -102,7 +111,7 @@ fn files_of_version_2_3_are_read() {
 /// The key in the middle of the file, which HBase splits a region at, as its listing has it.
 #[test]
 fn the_middle_of_a_file_is_where_hbase_has_it() {
-    for name in READABLE {
+    for name in VECTORS {
         let (bytes, listing) = vector(name);
         let reader = open(&bytes).unwrap();
         let key = Source::new(0, 0).drive(|source| reader.middle_key(source)).unwrap().unwrap();
@@ -162,8 +171,9 @@ fn options(name: &str) -> WriterOptions {
         },
         "rowcol-bloom" => WriterOptions { bloom: BloomType::RowCol, bloom_options: small_chunks, ..base },
         "rowprefix10-bloom" => WriterOptions { bloom: BloomType::RowPrefix, bloom_prefix_len: 10, ..base },
-        "gz" => {
-            WriterOptions { block_bytes: 4096, compression: Compression::Gz, bloom: BloomType::Row, ..base }
+        "gz" | "lz4" | "snappy" => {
+            let compression = Compression::of_name(name).unwrap();
+            WriterOptions { block_bytes: 4096, compression, bloom: BloomType::Row, ..base }
         }
         "fastdiff-gz-rowcol" => WriterOptions {
             block_bytes: 4096,
@@ -192,7 +202,7 @@ fn options(name: &str) -> WriterOptions {
 /// figures are compared, of all others every byte.
 #[test]
 fn files_are_written_as_hbase_writes_them() {
-    for name in READABLE {
+    for name in VECTORS {
         let (bytes, _) = vector(name);
         let reader = open(&bytes).unwrap();
         let cells = all_cells(&reader).unwrap();
@@ -217,7 +227,7 @@ fn files_are_written_as_hbase_writes_them() {
 /// No key that is in a file is told to be absent; of others most are.
 #[test]
 fn bloom_filters_answer_as_hbases_do() {
-    for name in READABLE {
+    for name in VECTORS {
         let (bytes, _) = vector(name);
         let reader = open(&bytes).unwrap();
         let mut source = Source::new(0, 0);

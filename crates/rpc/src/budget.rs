@@ -28,6 +28,11 @@ impl Budget {
         self.used.load(Ordering::Relaxed)
     }
 
+    /// Bytes that are left now.
+    fn left(&self) -> usize {
+        self.limit.saturating_sub(self.used())
+    }
+
     fn take(&self, bytes: usize) -> bool {
         let add = |used: usize| used.checked_add(bytes).filter(|sum| *sum <= self.limit);
         self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add).is_ok()
@@ -62,6 +67,11 @@ impl Share {
         }
         self.used += bytes;
         true
+    }
+
+    /// Bytes that could be taken now.
+    pub(crate) fn left(&self) -> usize {
+        self.budget.left() + (self.taken - self.used)
     }
 
     /// Gives `bytes` back.

@@ -11,6 +11,7 @@ use base::BoxFuture;
 use bytes::Bytes;
 
 use crate::cellblock::CellBlock;
+use crate::compressor::Compressor;
 use crate::header::{ClientVersion, Codec};
 
 /// Answers the calls of one service.
@@ -81,6 +82,8 @@ pub struct ConnectionInfo {
     pub version: Option<ClientVersion>,
     /// How cells travel; `None` means as protobuf only, in both directions.
     pub codec: Option<Codec>,
+    /// How cell blocks are compressed, in both directions; services see them plain.
+    pub compressor: Option<Compressor>,
 }
 
 impl ConnectionInfo {
@@ -98,7 +101,7 @@ pub struct Call {
     pub method: Method,
     /// The request message, protobuf.
     pub param: Bytes,
-    /// The request's cell block; empty if there is none.
+    /// The request's cell block, decompressed; empty if there is none.
     pub cells: Bytes,
     /// Who asks.
     pub connection: Arc<ConnectionInfo>,

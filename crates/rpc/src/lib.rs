@@ -2,6 +2,7 @@
 //!
 //! * [`preamble`], [`header`], [`frame`]: the bytes, as plain functions over slices;
 //! * [`CellBlock`]: cells of an answer as a chain of pieces that goes out without being copied together;
+//! * [`Compressor`]: how cell blocks are compressed, where a client asks for it;
 //! * [`Service`], [`Call`], [`Reply`], [`Failure`]: what a service sees of a request and gives back;
 //! * [`Server`]: connections, limits, pipelining, answers in any order;
 //! * [`client`]: one connection to one service, calls multiplexed on it.
@@ -12,6 +13,7 @@ pub mod budget;
 pub mod call;
 pub mod cellblock;
 pub mod client;
+pub mod compressor;
 mod fields;
 pub mod frame;
 pub mod header;
@@ -20,6 +22,7 @@ pub mod server;
 
 pub use call::{Call, ConnectionInfo, Failure, Method, Reply, Service};
 pub use cellblock::CellBlock;
+pub use compressor::Compressor;
 pub use fields::Malformed;
 pub use header::{ClientVersion, Codec};
 pub use server::{Server, ServerOptions};

@@ -112,6 +112,13 @@ pub fn registry_answer(cluster_id: Option<&str>) -> Bytes {
     frame::encode_response(CONNECTION_CALL_ID, &message)
 }
 
+/// The frame that refuses a compressor of cell blocks. (HBase 2.5 throws this and closes the connection before it is
+/// written.)
+pub fn unsupported_compressor(class: &str) -> Bytes {
+    let name = "org.apache.hadoop.hbase.ipc.UnsupportedCompressionCodecException";
+    exception_frame(name, &format!("{name}: {class}\n"), true)
+}
+
 fn exception_frame(class: &str, stack_trace: &str, do_not_retry: bool) -> Bytes {
     let exception = ExceptionResponse { class, stack_trace, do_not_retry, ..ExceptionResponse::default() };
     frame::encode_exception(CONNECTION_CALL_ID, &exception)

@@ -95,10 +95,6 @@ async fn headers_that_hbase_does_not_serve_are_closed_without_an_answer() {
         ConnectionHeader { service_name: Some("NoSuchService".into()), ..java_header() },
         ConnectionHeader { service_name: None, ..java_header() },
         ConnectionHeader { codec_class: Some("org.example.Codec".into()), ..java_header() },
-        ConnectionHeader {
-            compressor_class: Some("org.apache.hadoop.io.compress.GzipCodec".into()),
-            ..java_header()
-        },
     ] {
         assert!(harness().await.open_with(&header).await.until_closed().await.is_empty(), "{header:?}");
     }

@@ -7,7 +7,7 @@
 //!
 //! Dictionaries live for the whole file, so entries are read one after the other from the first on.
 
-use base::compression::gzip_decompress;
+use base::compression::Algorithm;
 use base::varint::{VARINT_LEN_MAX, get_varint};
 use bytes::{BufMut, Bytes};
 use cell::cell::{FAMILY_LEN_MAX, LENGTHS_LEN, ROW_LEN_MAX, TAGS_LEN_MAX};
@@ -133,7 +133,7 @@ impl Dictionaries {
         if len == 0 {
             return Ok(Bytes::new());
         }
-        let value = gzip_decompress(&packed, Some(len as usize), len as usize);
+        let value = Algorithm::Gzip.decompress(&packed, Some(len as usize), len as usize);
         value.map(Bytes::from).map_err(|_| Fault::Bad("a compressed value is not sound"))
     }
 

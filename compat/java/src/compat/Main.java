@@ -35,6 +35,7 @@ public final class Main {
     DEFAULT.put("batches", new Batches());
     DEFAULT.put("scans", new Scans());
     DEFAULT.put("storage", new Storage());
+    DEFAULT.put("codecs", new Codecs());
     DEFAULT.put("async", new Async());
     FURTHER.put("atomics", new Atomics());
     FURTHER.put("filters", new Filters());

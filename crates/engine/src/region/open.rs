@@ -19,7 +19,7 @@ use layout::RootDir;
 use tracing::info;
 use wal::marker::{Compaction, FamilyFiles, MarkedRegion};
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::memstore::Memstore;
 use crate::mvcc::Mvcc;
 use crate::region::{Publish, Region, RegionServices, RegionState, durability_of, encode, figures, files};
@@ -48,6 +48,7 @@ impl Region {
         let started = services.env.clock.monotonic();
         let Opening { info, table, mut entries } = opening;
         let families: Vec<FamilyDescriptor> = table.families.values().cloned().collect();
+        families.iter().try_for_each(check_codecs)?;
         let fs = services.fs.clone();
         prepare_directories(&*fs, &services.root, &info, &families).await?;
         let mut stores = Vec::with_capacity(families.len());
@@ -211,6 +212,17 @@ impl Region {
             bytes: store.files.iter().map(|file| file.len()).sum(),
         });
         stores.collect()
+    }
+}
+
+/// Refuses a family whose files could not be written: better at once than at its first flush (HBase:
+/// `HRegion.checkCompressionCodecs`).
+fn check_codecs(family: &FamilyDescriptor) -> Result<()> {
+    match family.foreign_compression() {
+        None => Ok(()),
+        Some(codec) => Err(Error::Unsupported {
+            what: format!("compression {codec} of family {}", family.name.escape_ascii()),
+        }),
     }
 }
 

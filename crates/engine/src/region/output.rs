@@ -164,7 +164,7 @@ impl Region {
     }
 
     async fn create_file(&self, output: &Output, merge: &Merge) -> Result<Writer> {
-        let mut options = self.writer_options(&self.families[output.store])?;
+        let mut options = self.writer_options(&self.families[output.store], merge)?;
         options.include_tags = match merge.files.is_empty() {
             true => self.has_tags.load(Ordering::Relaxed),
             false => merge.files.iter().any(|file| file.reader().info().includes_tags),
@@ -177,10 +177,14 @@ impl Region {
         Ok(Writer::create(fs, &path, options).await?)
     }
 
-    /// How files of `family` are written.
-    fn writer_options(&self, family: &FamilyDescriptor) -> Result<WriterOptions> {
-        let compression = family.compression().ok_or_else(|| Error::Unsupported {
-            what: format!("compression {}", family.attribute("COMPRESSION").unwrap_or("")),
+    /// How the file of a merge of `family` is written.
+    fn writer_options(&self, family: &FamilyDescriptor, merge: &Merge) -> Result<WriterOptions> {
+        let compression = match merge.files.is_empty() {
+            true => family.compression(),
+            false => family.compaction_compression(merge.info.is_major),
+        };
+        let compression = compression.ok_or_else(|| Error::Unsupported {
+            what: format!("compression of family {}", family.name.escape_ascii()),
         })?;
         let (bloom, bloom_prefix_len) = self.bloom_of(family);
         Ok(WriterOptions {

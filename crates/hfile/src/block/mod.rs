@@ -22,7 +22,7 @@ use crate::block::header::{HEADER_LEN, Header};
 use crate::block::kind::BlockKind;
 use crate::block::packed::{PackedCells, Packing};
 use crate::block::plain::{CellFields, PlainCells};
-use crate::compression::Codec;
+use crate::compression::{self, Codec};
 use crate::error::{Fault, Parsed};
 use crate::index::Index;
 
@@ -69,7 +69,9 @@ impl Block {
             Codec::None => return Err(Fault::Damaged("lengths of an uncompressed block differ")),
             // A block without payload is stored as the codec's empty frame, or as nothing at all.
             _ if header.plain_len == 0 => Bytes::new(),
-            codec => codec.decompress(&stored, header.plain_len as usize)?.into(),
+            Codec::Packed(algorithm) => {
+                compression::decompress(algorithm, &stored, header.plain_len as usize)?.into()
+            }
         };
         let body = match header.kind {
             BlockKind::Data => load_cells(&mut payload, header.encoded, format)?,

@@ -16,7 +16,9 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use base::BoxFuture;
+use base::compression;
 use base::env::{Env, Stream};
+use bytes::Bytes;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::watch;
@@ -26,6 +28,7 @@ use super::inbox::{Inbox, Next};
 use super::outbox::Outbox;
 use super::{Server, ServerOptions};
 use crate::call::{Call, ConnectionInfo, Failure, Method, Reply, Service};
+use crate::compressor::Compressor;
 use crate::frame::{BadRequest, Request, RequestHeader};
 
 /// Turns before other connections of the thread have theirs.
@@ -231,13 +234,25 @@ impl Connection<'_> {
         self.linger = LINGER_LIMIT_REFUSED;
     }
 
-    fn begin(&mut self, request: Request, cost: usize, now: Duration, cx: &mut Context<'_>) {
+    fn begin(&mut self, mut request: Request, mut cost: usize, now: Duration, cx: &mut Context<'_>) {
         let RequestHeader { call_id, method, priority, timeout_ms, .. } = request.header;
         let timeout = timeout_ms.map(|ms| Duration::from_millis(u64::from(ms)).max(MIN_TIMEOUT));
         let deadline = timeout.map(|timeout| self.read_at + timeout);
         if deadline.is_some_and(|deadline| now > deadline) {
             // Nobody waits for the answer any more.
             return self.inbox.done(cost);
+        }
+        if let Some(compressor) = self.info.compressor {
+            match self.expand(&request.cells, compressor) {
+                Ok(cells) => {
+                    cost += cells.len();
+                    request.cells = cells;
+                }
+                Err(failure) => {
+                    self.inbox.done(cost);
+                    return self.outbox.push_failure(call_id, &failure);
+                }
+            }
         }
         let call = Call {
             method: method.clone(),
@@ -260,6 +275,22 @@ impl Connection<'_> {
         }
     }
 
+    /// Decompresses a cell block, which is admitted for the bytes it has then. It may not have more than a request.
+    fn expand(&mut self, cells: &Bytes, compressor: Compressor) -> Result<Bytes, Failure> {
+        let room = self.inbox.room();
+        let len_max = self.options.max_request_bytes as usize;
+        match compressor.decompress(cells, room.min(len_max)) {
+            Ok(cells) if self.inbox.admit_more(cells.len()) => Ok(cells),
+            Ok(_) => Err(self.queue_too_big()),
+            Err(compression::Error::TooLarge { .. }) if room < len_max => Err(self.queue_too_big()),
+            Err(error) => {
+                let (local, peer) = (self.info.local, self.info.peer.ip());
+                let message = format!("{local} is unable to read call parameter from client {peer}; {error}");
+                Err(Failure::do_not_retry(message))
+            }
+        }
+    }
+
     fn finish_calls(&mut self, cx: &mut Context<'_>) -> bool {
         let mut any = false;
         while self.outbox.unsent() <= self.options.unsent_bytes_hard_max {
@@ -272,7 +303,7 @@ impl Connection<'_> {
 
     fn finish(&mut self, done: Done) {
         self.inbox.done(done.cost);
-        self.outbox.push(done.call_id, done.outcome);
+        self.outbox.push(done.call_id, done.outcome, self.info.compressor);
     }
 
     fn refuse_bad(&mut self, bad: BadRequest) {

@@ -11,6 +11,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::Server;
 use crate::call::{ConnectionInfo, Service};
+use crate::compressor::Compressor;
 use crate::header::{Codec, ConnectionHeader, HEADER_LEN_MAX};
 use crate::preamble::{self, PREAMBLE_LEN, Preamble};
 
@@ -34,7 +35,7 @@ pub(super) enum Opened {
     Answered,
 }
 
-/// Why a connection was closed without an answer.
+/// Why a connection was closed, of which all but a compressor's refusal is not answered.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Refusal {
     #[error("the connection was lost: {0}")]
@@ -123,7 +124,11 @@ async fn read_header(
     }
     let mut bytes = vec![0; len];
     stream.read_exact(&mut bytes).await?;
-    accept_header(server, ConnectionHeader::decode(&bytes)?, peer, local)
+    let accepted = accept_header(server, ConnectionHeader::decode(&bytes)?, peer, local);
+    if let Err(Refusal::Compressor(class)) = &accepted {
+        answer_and_close(stream, &preamble::unsupported_compressor(class)).await?;
+    }
+    accepted
 }
 
 fn accept_header(
@@ -141,9 +146,10 @@ fn accept_header(
         None => None,
         Some(class) => Some(Codec::of_class(&class).ok_or(Refusal::Codec(class))?),
     };
-    if let Some(class) = header.compressor_class.filter(|class| !class.is_empty()) {
-        return Err(Refusal::Compressor(class));
-    }
+    let compressor = match header.compressor_class.filter(|class| !class.is_empty()) {
+        None => None,
+        Some(class) => Some(Compressor::of_class(&class).ok_or(Refusal::Compressor(class))?),
+    };
     let info = ConnectionInfo {
         peer,
         local,
@@ -151,6 +157,7 @@ fn accept_header(
         user: header.effective_user,
         version: header.version,
         codec,
+        compressor,
     };
     Ok(Opened::Serving { service, info: Arc::new(info) })
 }

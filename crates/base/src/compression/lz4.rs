@@ -1,0 +1,17 @@
+//! LZ4: raw blocks, which end where they end.
+
+use super::hadoop::BUFFER_LEN;
+
+pub(super) const NAME: &str = "lz4";
+/// A byte of a length adds at most 255 bytes.
+pub(super) const RATIO_MAX: usize = 255;
+/// Plain bytes of a chunk: what surely fits Hadoop's buffer when compressed (`Lz4Codec`).
+pub(super) const CHUNK_LEN: usize = BUFFER_LEN - (BUFFER_LEN / 255 + 16);
+
+pub(super) fn compress_block(plain: &[u8]) -> Vec<u8> {
+    lz4_flex::block::compress(plain)
+}
+
+pub(super) fn decompress_block(block: &[u8], room: &mut [u8]) -> Result<usize, String> {
+    lz4_flex::block::decompress_into(block, room).map_err(|error| error.to_string())
+}

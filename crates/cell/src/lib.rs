@@ -4,19 +4,22 @@
 //! * [`key`]: building and taking apart the key part, seek keys;
 //! * [`order`]: HBase's total order of keys, plain and for `hbase:meta`;
 //! * [`codec`]: cells on the wire (KeyValueCodec);
-//! * [`query`], [`mutation`]: Get, Scan, Put, Delete as values;
+//! * [`tags`]: what cells say about themselves;
+//! * [`query`], [`mutation`], [`condition`]: Get, Scan, Put, Delete, Increment, Append, checks as values;
 //! * [`schema`], [`region`]: tables, families, regions and their names.
 //!
 //! Knows nothing about: files, blocks, protobuf, sockets. No input or output happens here.
 
 pub mod cell;
 pub mod codec;
+pub mod condition;
 pub mod key;
 pub mod mutation;
 pub mod order;
 pub mod query;
 pub mod region;
 pub mod schema;
+pub mod tags;
 
 pub use cell::{Cell, CellType, KeyValue};
 pub use key::KeyBuf;

@@ -3,6 +3,7 @@
 use bytes::Bytes;
 
 use crate::cell::KeyValue;
+use crate::query::TimeRange;
 
 /// How safe a change must be before it is acknowledged; the numbers are HBase's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -28,6 +29,17 @@ pub enum MutationKind {
     Put,
     /// Delete markers. Without cells: the whole row, a family marker in every family.
     Delete,
+    /// Cells of type Put whose values, of eight bytes, are added to those stored.
+    Increment,
+    /// Cells of type Put whose values are put behind those stored.
+    Append,
+}
+
+impl MutationKind {
+    /// Whether what is written depends on what is stored, and is told to who asked for it.
+    pub fn reads(self) -> bool {
+        matches!(self, MutationKind::Increment | MutationKind::Append)
+    }
 }
 
 /// A change of one row; its cells become visible together.
@@ -35,7 +47,7 @@ pub enum MutationKind {
 pub struct Mutation {
     /// The row; every cell is of it.
     pub row: Bytes,
-    /// Put or delete.
+    /// What the cells do.
     pub kind: MutationKind,
     /// Cells as the client sent them; a timestamp of [`LATEST_TIMESTAMP`](crate::LATEST_TIMESTAMP) stands for the
     /// server's clock, and in a marker of type Delete for the newest version's.
@@ -46,6 +58,12 @@ pub struct Mutation {
     pub durability: Durability,
     /// The client's name for this change, to recognise a retry: nonce group and nonce; 0 for none.
     pub nonce: (u64, u64),
+    /// How long its cells live, in milliseconds; takes the place of what their tags say.
+    pub ttl_ms: Option<i64>,
+    /// Of an increment or append: only stored cells of these times are changed, others count as absent.
+    pub time_range: TimeRange,
+    /// Of an increment or append: whether the new cells are wanted as an answer.
+    pub return_results: bool,
 }
 
 impl Mutation {
@@ -59,6 +77,16 @@ impl Mutation {
         Mutation::new(MutationKind::Delete, row.into(), cells)
     }
 
+    /// Adds the values of `cells`, all of `row`, to those stored.
+    pub fn increment(row: impl Into<Bytes>, cells: Vec<KeyValue>) -> Mutation {
+        Mutation::new(MutationKind::Increment, row.into(), cells)
+    }
+
+    /// Puts the values of `cells`, all of `row`, behind those stored.
+    pub fn append(row: impl Into<Bytes>, cells: Vec<KeyValue>) -> Mutation {
+        Mutation::new(MutationKind::Append, row.into(), cells)
+    }
+
     fn new(kind: MutationKind, row: Bytes, cells: Vec<KeyValue>) -> Mutation {
         Mutation {
             row,
@@ -67,6 +95,9 @@ impl Mutation {
             timestamp: crate::LATEST_TIMESTAMP,
             durability: Durability::UseDefault,
             nonce: (0, 0),
+            ttl_ms: None,
+            time_range: TimeRange::ALL,
+            return_results: true,
         }
     }
 }

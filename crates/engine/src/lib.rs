@@ -4,6 +4,7 @@
 //! * [`region`]: a region from open to close: batches, flush, compaction, figures;
 //! * [`store`]: the views that readers take and writers replace;
 //! * [`mvcc`], [`row_locks`]: the order of writes, and what may be read;
+//! * [`nonces`]: what was carried out already, for clients that ask again;
 //! * [`replay`]: edits of a log that are not in files yet;
 //! * [`budget`], [`chores`]: memory of memstores, the wish to be flushed, and who follows it.
 //!
@@ -18,6 +19,7 @@ pub mod chores;
 pub mod error;
 pub mod memstore;
 pub mod mvcc;
+pub mod nonces;
 pub mod recovery;
 pub mod region;
 pub mod replay;

@@ -11,8 +11,10 @@
 //!
 //! Not here: when to flush and compact (`budget::Maintenance`), which server has which region.
 
+mod change;
 mod close;
 mod compact;
+mod delta;
 mod encode;
 mod figures;
 mod files;
@@ -36,6 +38,7 @@ use cell::schema::{FamilyDescriptor, TableDescriptor};
 use fs::FileSystem;
 use wal::marker::MarkedRegion;
 
+pub use change::Changed;
 pub use compact::CompactionKind;
 pub use figures::{RegionFigures, StoreFigures};
 pub use flush::Flushed;
@@ -45,6 +48,7 @@ pub use options::RegionOptions;
 use crate::budget::{FlushReason, Maintenance, MemstoreBudget};
 use crate::error::{Error, Result};
 use crate::mvcc::Mvcc;
+use crate::nonces::Nonces;
 use crate::scanner::{BlockLoader, FamilyRules};
 use crate::store::{RegionView, StoreFile};
 
@@ -63,6 +67,8 @@ pub struct RegionServices {
     pub loader: Arc<BlockLoader>,
     /// The memory of all memstores.
     pub budget: Arc<MemstoreBudget>,
+    /// Which operations of clients were carried out already.
+    pub nonces: Arc<Nonces>,
     /// Does the chores.
     pub maintenance: Arc<dyn Maintenance>,
     /// Settings.

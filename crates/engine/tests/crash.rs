@@ -36,11 +36,14 @@ const BATCHES_OF_RUN: u64 = 12;
 struct Knowledge {
     acknowledged: Arc<Vec<Shown>>,
     under_way: Option<Arc<Vec<Shown>>>,
+    /// What to send again if no answer comes: a change with a nonce.
+    unanswered: Option<Arc<Vec<Mutation>>>,
 }
 
 impl Knowledge {
     fn acknowledge(&mut self) {
         self.acknowledged = self.under_way.take().expect("set before the batch was sent");
+        self.unanswered = None;
     }
 }
 
@@ -54,12 +57,28 @@ struct Writer {
     model: Model,
     /// Rises, so that what a flush or a compaction drops never shows.
     timestamp: i64,
+    /// The last nonce that was used.
+    nonce: u64,
+    /// Got no answer before the crash: whether it arrived, and what it was.
+    unanswered: Option<(bool, Arc<Vec<Mutation>>)>,
 }
 
 impl Writer {
     /// Writes batches until one fails; says in the ledger what it knows.
     async fn write(&mut self, region: &Region, ledger: &Ledger) {
+        if let Some((arrived, mutations)) = self.unanswered.take() {
+            // Exactly once: made if it was lost, and only then.
+            if !self.count(region, ledger, mutations, arrived).await {
+                return;
+            }
+        }
         for _ in 0..below(&*self.random, BATCHES_OF_RUN) {
+            if below(&*self.random, 3) == 0 {
+                let increments = Arc::new(self.increments());
+                if !self.count(region, ledger, increments, false).await {
+                    return;
+                }
+            }
             let mutations = self.batch();
             self.model.apply(&mutations, self.timestamp);
             ledger.lock().unwrap()[self.number].under_way = Some(Arc::new(self.model.scan()));
@@ -71,6 +90,46 @@ impl Writer {
                 tokio::task::yield_now().await;
             }
         }
+    }
+
+    /// Sends increments, which are in the model already or not; whether they were acknowledged.
+    async fn count(
+        &mut self,
+        region: &Region,
+        ledger: &Ledger,
+        increments: Arc<Vec<Mutation>>,
+        are_made: bool,
+    ) -> bool {
+        if !are_made {
+            self.model.change(None, &increments, 0).expect("counters are numbers");
+        }
+        {
+            let known = &mut ledger.lock().unwrap()[self.number];
+            known.under_way = Some(Arc::new(self.model.scan()));
+            known.unanswered = Some(increments.clone());
+        }
+        if region.change(None, increments.to_vec()).await.is_err() {
+            return false;
+        }
+        ledger.lock().unwrap()[self.number].acknowledge();
+        true
+    }
+
+    /// Counters in both families, one up, under a nonce. They begin far in the future, so that their timestamps are
+    /// those of the version before and one more, whatever the clock says.
+    fn increments(&mut self) -> Vec<Mutation> {
+        const BEGINNING: i64 = 1 << 50;
+        self.nonce += 1;
+        let row = Bytes::from(format!("w{}-count", self.number));
+        let delta =
+            |family: &[u8]| KeyValue::new(&row, family, b"n", BEGINNING, CellType::Put, &1u64.to_be_bytes());
+        let nonce = (self.number as u64, self.nonce);
+        ["f", "g"]
+            .map(|family| Mutation {
+                nonce,
+                ..Mutation::increment(row.clone(), vec![delta(family.as_bytes())])
+            })
+            .to_vec()
     }
 
     fn batch(&mut self) -> Vec<Mutation> {
@@ -179,9 +238,16 @@ async fn life(campaign: &Campaign, seed: u64) -> Result<u64, String> {
     let random: Arc<dyn Random> = Arc::new(SeededRandom::new(seed ^ 0x5eed));
     let mut memory = MemoryFs::new();
     let mut writers: Vec<Writer> = (0..WRITERS)
-        .map(|number| Writer { number, random: random.clone(), model: Model::new(&table()), timestamp: 1 })
+        .map(|number| Writer {
+            number,
+            random: random.clone(),
+            model: Model::new(&table()),
+            timestamp: 1,
+            nonce: 0,
+            unanswered: None,
+        })
         .collect();
-    let nothing = Knowledge { acknowledged: Arc::default(), under_way: None };
+    let nothing = Knowledge { acknowledged: Arc::default(), under_way: None, unanswered: None };
     let mut known = vec![nothing; WRITERS];
     let mut looked_at = 0;
     for _ in 0..4 {
@@ -194,8 +260,10 @@ async fn life(campaign: &Campaign, seed: u64) -> Result<u64, String> {
         // The last picture is where life goes on: what it shows is from now on what is known.
         let shown = show(campaign, &env, next.crash(&mut || random.next_u64())).await?;
         known = judge(&shown, &next_known)?;
-        for (writer, known) in writers.iter_mut().zip(&known) {
+        for (writer, (known, before)) in writers.iter_mut().zip(known.iter().zip(&next_known)) {
             writer.model = model_of(&known.acknowledged);
+            let arrived = before.under_way.as_ref() == Some(&known.acknowledged);
+            writer.unanswered = before.unanswered.clone().map(|mutations| (arrived, mutations));
         }
         memory = next;
         looked_at += 1;
@@ -315,7 +383,7 @@ fn judge(shown: &[Shown], known: &[Knowledge]) -> Result<Vec<Knowledge>, String>
             let text = difference(&of_writer, &known.acknowledged);
             return Err(format!("writer {number}: {text} (under way: {})", known.under_way.is_some()));
         }
-        now_known.push(Knowledge { acknowledged: Arc::new(of_writer), under_way: None });
+        now_known.push(Knowledge { acknowledged: Arc::new(of_writer), under_way: None, unanswered: None });
     }
     if judged != shown.len() {
         return Err(format!("{} cells that nobody wrote", shown.len() - judged));

@@ -11,8 +11,9 @@ use std::time::Duration;
 use base::env::Env;
 use bytes::Bytes;
 use cell::cell::CellType;
+use cell::condition::{ColumnTest, CompareOperator, Condition, Test};
 use cell::mutation::Mutation;
-use cell::query::{CellSelection, FamilyColumns, Get};
+use cell::query::{CellSelection, FamilyColumns, Get, TimeRange};
 use cell::{KeyValue, LATEST_TIMESTAMP};
 use common::model::Model;
 use common::world::{self, Opened, difference, open, options, scan, shown, table};
@@ -27,11 +28,26 @@ const ROWS: [&[u8]; 4] = [b"r0", b"r1", b"r1\x00", b"r2"];
 #[derive(Clone, Debug)]
 enum Step {
     Write(Vec<Change>),
+    Atomic {
+        row: usize,
+        condition: Option<(Target, CompareOperator, &'static str)>,
+        parts: Vec<(Target, Part)>,
+    },
     Flush,
     FlushFamily(usize),
-    Compact { family: usize, major: bool },
-    Reopen { clean: bool },
-    Get { row: usize, family: usize, qualifier: usize, versions: u32 },
+    Compact {
+        family: usize,
+        major: bool,
+    },
+    Reopen {
+        clean: bool,
+    },
+    Get {
+        row: usize,
+        family: usize,
+        qualifier: usize,
+        versions: u32,
+    },
 }
 
 /// A mutation: its row and its cells; a delete without cells deletes the row.
@@ -40,6 +56,14 @@ enum Change {
     Put(usize, Vec<Target>),
     Delete(usize, Vec<(Target, CellType)>),
     DeleteRow(usize, i64),
+}
+
+/// What a change of one row does to a column.
+#[derive(Clone, Copy, Debug)]
+enum Part {
+    Put,
+    Increment(i64),
+    Append,
 }
 
 #[derive(Clone, Debug)]
@@ -80,8 +104,24 @@ fn change() -> impl Strategy<Value = Change> {
     ]
 }
 
+fn part() -> impl Strategy<Value = Part> {
+    prop_oneof![
+        1 => Just(Part::Put),
+        4 => (-3..9i64).prop_map(Part::Increment),
+        2 => Just(Part::Append),
+    ]
+}
+
+fn condition() -> impl Strategy<Value = (Target, CompareOperator, &'static str)> {
+    use CompareOperator::*;
+    let operator = prop_oneof![Just(Less), Just(Equal), Just(NotEqual), Just(Greater)];
+    (target(), operator, prop_oneof![Just(""), Just("v"), Just("v2"), Just("w")])
+}
+
 fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
+        6 => (0..ROWS.len(), prop::option::of(condition()), prop::collection::vec((target(), part()), 1..4))
+            .prop_map(|(row, condition, parts)| Step::Atomic { row, condition, parts }),
         10 => prop::collection::vec(change(), 1..4).prop_map(Step::Write),
         3 => Just(Step::Flush),
         1 => (0..FAMILIES.len()).prop_map(Step::FlushFamily),
@@ -100,18 +140,34 @@ struct Pair {
     model: Model,
     written: u32,
     last_seq_id: u64,
+    last_nonce: u64,
+    // The last change with a nonce, as long as the log has it.
+    in_log: Option<Vec<Mutation>>,
 }
 
 impl Pair {
     async fn new() -> Pair {
         let (env, fs) = (base::testing::env(1), MemoryFs::new());
         let opened = open(&env, Arc::new(fs.clone()), options()).await.unwrap();
-        Pair { env, fs, opened, model: Model::new(&table()), written: 0, last_seq_id: 0 }
+        Pair {
+            env,
+            fs,
+            opened,
+            model: Model::new(&table()),
+            written: 0,
+            last_seq_id: 0,
+            last_nonce: 0,
+            in_log: None,
+        }
     }
 
     async fn apply(&mut self, step: &Step) {
         tokio::time::advance(Duration::from_millis(1)).await;
+        if !matches!(step, Step::Reopen { clean: false } | Step::Get { .. } | Step::Compact { .. }) {
+            self.in_log = None;
+        }
         match step {
+            Step::Atomic { row, condition, parts } => self.change(*row, condition.as_ref(), parts).await,
             Step::Write(changes) => self.write(changes).await,
             Step::Flush => {
                 self.opened.region.flush().await.unwrap();
@@ -143,6 +199,53 @@ impl Pair {
         self.last_seq_id = self.opened.region.mvcc().read_point();
         assert_eq!(self.env.clock.now_ms(), now, "time passes in between steps only");
         self.model.apply(&mutations, now as i64);
+    }
+
+    /// A change of one row, sent twice under one nonce.
+    async fn change(
+        &mut self,
+        row: usize,
+        condition: Option<&(Target, CompareOperator, &'static str)>,
+        parts: &[(Target, Part)],
+    ) {
+        self.last_nonce += 1;
+        let nonce = (77, self.last_nonce);
+        let mutations: Vec<Mutation> =
+            parts.iter().map(|(target, part)| Mutation { nonce, ..self.part(row, target, *part) }).collect();
+        let condition = condition.map(|(target, operator, value)| Condition {
+            row: Bytes::from_static(ROWS[row]),
+            time_range: TimeRange::ALL,
+            test: Test::Column(ColumnTest {
+                family: Bytes::from_static(FAMILIES[target.family]),
+                qualifier: Bytes::from_static(QUALIFIERS[target.qualifier]),
+                operator: *operator,
+                value: (*value).into(),
+            }),
+        });
+        let now = self.env.clock.now_ms() as i64;
+        let expected = self.model.change(condition.as_ref(), &mutations, now);
+        let region = self.opened.region.clone();
+        let found = region.change(condition.as_ref(), mutations.clone()).await;
+        assert_eq!(found.as_ref().map(|changed| changed.matched).map_err(drop), expected);
+        if expected == Ok(true) {
+            let again = region.change(condition.as_ref(), mutations.clone()).await.unwrap();
+            assert!(again.matched);
+            self.in_log = Some(mutations);
+        }
+        self.last_seq_id = region.mvcc().read_point();
+    }
+
+    fn part(&mut self, row: usize, target: &Target, part: Part) -> Mutation {
+        let of = Bytes::from_static(ROWS[row]);
+        let cell_of = |value: &[u8]| {
+            let (family, qualifier) = (FAMILIES[target.family], QUALIFIERS[target.qualifier]);
+            vec![KeyValue::new(ROWS[row], family, qualifier, LATEST_TIMESTAMP, CellType::Put, value)]
+        };
+        match part {
+            Part::Put => Mutation::put(of, vec![self.cell(row, target, CellType::Put)]),
+            Part::Increment(by) => Mutation::increment(of, cell_of(&by.to_be_bytes())),
+            Part::Append => Mutation::append(of, cell_of(b"w")),
+        }
     }
 
     fn mutation(&mut self, change: &Change) -> Mutation {
@@ -181,6 +284,10 @@ impl Pair {
         self.opened = open(&self.env, Arc::new(self.fs.clone()), options()).await.unwrap();
         // Ids of markers may be used again, those of cells never.
         assert!(self.opened.region.open_seq_id() > self.last_seq_id, "sequence ids never go back");
+        // What the log has was done: sent again it changes nothing, as the next scan shows.
+        if let Some(mutations) = self.in_log.clone() {
+            assert!(self.opened.region.change(None, mutations).await.unwrap().matched);
+        }
     }
 
     async fn get(&self, row: usize, family: usize, qualifier: usize, versions: u32) {

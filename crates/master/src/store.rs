@@ -64,6 +64,7 @@ impl MasterStore {
             log: log.clone(),
             loader: Arc::new(BlockLoader::new(CACHE_BYTES)),
             budget: Arc::new(MemstoreBudget::unlimited()),
+            nonces: Arc::default(),
             maintenance: Arc::new(Chores::new(env.clone())),
             options: Arc::new(RegionOptions { flush_bytes: FLUSH_BYTES, ..RegionOptions::default() }),
             server: Some(server.clone()),

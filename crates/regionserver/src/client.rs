@@ -64,7 +64,9 @@ impl ClientService for Client {
         request: CellRequest<proto::MutateRequest>,
     ) -> BoxFuture<'_, Answer<CellReply<proto::MutateResponse>>> {
         Box::pin(async move {
-            Ok(into_reply(mutate::mutate(&self.0, &request.message, request.cells, Codec::KeyValue).await?))
+            Ok(into_reply(
+                mutate::mutate(&self.0, &request.message, request.cells, CallContext::LOCAL).await?,
+            ))
         })
     }
 

@@ -7,6 +7,7 @@ use base::env::{Env, TaskClass};
 use cell::region::{RegionInfo, ServerName};
 use engine::Region;
 use engine::budget::MemstoreBudget;
+use engine::nonces::{self, Nonces};
 use engine::recovery::Recovered;
 use engine::region::{Opening, RegionOptions, RegionServices};
 use engine::scanner::BlockLoader;
@@ -72,6 +73,13 @@ pub struct RegionServerOptions {
     pub scanners_max: usize,
     /// Bytes of a scan's or a multi's answer at most (`hbase.server.scanner.max.result.size`).
     pub result_bytes_max: u64,
+    /// Rows of a multi from which the log warns (`hbase.rpc.rows.warning.threshold`).
+    pub batch_rows_warning: u32,
+    /// Whether a multi of more rows is refused (`hbase.rpc.rows.size.threshold.reject`).
+    pub rejects_large_batches: bool,
+    /// How long increments and appends that were carried out are known by their nonces
+    /// (`hbase.server.hashNonce.gracePeriod`).
+    pub nonce_grace: Duration,
 }
 
 /// A region server.
@@ -125,6 +133,7 @@ impl RegionServer {
             log,
             loader: Arc::new(BlockLoader::new(options.cache_bytes)),
             budget,
+            nonces: Arc::new(Nonces::new(options.nonce_grace, nonces::DONE_MAX)),
             maintenance: schedule.clone(),
             options: Arc::new(options.region.clone()),
             server: Some(name.clone()),

@@ -397,6 +397,9 @@ fn region_server_options(config: &Config) -> RegionServerOptions {
         scanner_lease: Duration::from_millis(config.scanner_lease_ms),
         scanners_max: SCANNERS_MAX,
         result_bytes_max: config.scan_result_bytes_max,
+        batch_rows_warning: config.batch_rows_warning,
+        rejects_large_batches: config.reject_large_batches,
+        nonce_grace: Duration::from_millis(config.nonce_grace_ms),
     }
 }
 

@@ -6,6 +6,7 @@ use base::env::Random;
 use base::testing::SeededRandom;
 use bytes::{Bytes, BytesMut};
 use cell::codec::{CellBlockReader, Codec};
+use cell::condition::{ColumnTest, CompareOperator, Condition, Test};
 use cell::mutation::{Durability, Mutation};
 use cell::query::{CellSelection, FamilyColumns, Get, Scan, TimeRange};
 use cell::{CellType, KeyValue, LATEST_TIMESTAMP};
@@ -89,7 +90,15 @@ fn mutations_there_and_back() {
         [CellType::Delete, CellType::DeleteColumn, CellType::DeleteFamily, CellType::DeleteFamilyVersion];
     let delete = Mutation::delete("r", markers.map(|kind| cell(b"r", 9, kind, b"")).to_vec());
     let row = Mutation { timestamp: 17, ..Mutation::delete("r", Vec::new()) };
-    for mutation in [put, delete, row] {
+    let increment = Mutation {
+        nonce: (0, 13),
+        ttl_ms: Some(60_000),
+        time_range: TimeRange { from: 3, to: 9 },
+        return_results: false,
+        ..Mutation::increment("r", vec![cell(b"r", LATEST_TIMESTAMP, CellType::Put, &7i64.to_be_bytes())])
+    };
+    let append = Mutation::append("r", vec![cell(b"r", LATEST_TIMESTAMP, CellType::Put, b"more")]);
+    for mutation in [put, delete, row, increment, append] {
         let message = to_proto::mutation(&mutation);
         assert_eq!(from_proto::mutation(&message, &mut block(&[]), 0), Ok(mutation.clone()));
         let mut cells = BytesMut::new();
@@ -211,7 +220,8 @@ fn impossible_and_unknown_mutations_are_refused() {
         let tags = Some(Bytes::from_static(tags));
         message(MutationType::Put, QualifierValue { value: Some("v".into()), tags, ..Default::default() })
     };
-    let ttl = proto::NameBytesPair { name: "_ttl".into(), value: Some(Bytes::from_static(&[0; 8])) };
+    let attribute =
+        |name: &str| proto::NameBytesPair { name: name.into(), value: Some(Bytes::from_static(&[0; 7])) };
     let long_family = ColumnValue { family: vec![b'f'; 128].into(), qualifier_value: Vec::new() };
     let cases = [
         (message(MutationType::Put, QualifierValue::default()), "Missing required field: qualifier value"),
@@ -220,9 +230,12 @@ fn impossible_and_unknown_mutations_are_refused() {
         (proto::MutationProto { row: Some(vec![1; 32768].into()), ..put() }, "Row length 32768"),
         (proto::MutationProto { mutate_type: None, ..put() }, "mutate_type"),
         (proto::MutationProto { mutate_type: Some(9), ..put() }, "mutate_type"),
-        (message(MutationType::Increment, QualifierValue::default()), "INCREMENT"),
-        (message(MutationType::Append, QualifierValue::default()), "APPEND"),
-        (proto::MutationProto { attribute: vec![ttl], ..put() }, "_ttl"),
+        (
+            message(MutationType::Increment, QualifierValue::default()),
+            "Missing required field: qualifier value",
+        ),
+        (proto::MutationProto { attribute: vec![attribute("_ttl")], ..put() }, "7 bytes in place of 8"),
+        (proto::MutationProto { attribute: vec![attribute("_rr_")], ..put() }, "Array has wrong size: 7"),
         (proto::MutationProto { column_value: vec![long_family], ..put() }, "Family length 128"),
         (proto::MutationProto { column_value: Vec::new(), ..put() }, "No columns to insert"),
         (proto::MutationProto { associated_cell_count: Some(1), ..put() }, "no more cells"),
@@ -235,8 +248,91 @@ fn impossible_and_unknown_mutations_are_refused() {
         let exception = JavaException::from(from_proto::mutation(&mutation, &mut block(&[]), 0).unwrap_err());
         assert!(exception.do_not_retry && exception.message.contains(words), "{exception}");
     }
-    assert!(from_proto::refuse_condition(Some(&proto::Condition::default())).is_err());
-    assert!(from_proto::refuse_condition(None).is_ok());
+}
+
+fn comparator(class: &str, message: &impl Message) -> proto::Comparator {
+    proto::Comparator {
+        name: format!("org.apache.hadoop.hbase.filter.{class}"),
+        serialized_comparator: Some(message.encode_to_vec().into()),
+    }
+}
+
+#[test]
+fn conditions_there_and_back() {
+    use CompareOperator::*;
+    for operator in [Less, LessOrEqual, Equal, NotEqual, GreaterOrEqual, Greater] {
+        let test = ColumnTest { family: "f".into(), qualifier: "q".into(), operator, value: "v".into() };
+        let time_range = TimeRange { from: 1, to: 2 };
+        let condition = Condition { row: "r".into(), time_range, test: Test::Column(test) };
+        assert_eq!(from_proto::condition(&to_proto::condition(&condition)), Ok(condition));
+    }
+}
+
+/// As in HBase the class of the comparator does not matter, only its value.
+#[test]
+fn comparators_of_conditions_are_their_values() {
+    let comparable = proto::ByteArrayComparable { value: Some("V".into()) };
+    let regex = proto::RegexStringComparator { pattern: "V".into(), pattern_flags: 32, ..Default::default() };
+    let cases = [
+        (comparator("BinaryComparator", &proto::BinaryComparator { comparable: comparable.clone() }), "V"),
+        (
+            comparator(
+                "BinaryPrefixComparator",
+                &proto::BinaryPrefixComparator { comparable: comparable.clone() },
+            ),
+            "V",
+        ),
+        (comparator("LongComparator", &proto::LongComparator { comparable }), "V"),
+        (comparator("RegexStringComparator", &regex), "V"),
+        (comparator("SubstringComparator", &proto::SubstringComparator { substr: "V".into() }), "v"),
+        (comparator("NullComparator", &proto::NullComparator {}), ""),
+        (comparator("BinaryComparator", &proto::BinaryComparator::default()), ""),
+    ];
+    for (comparator, value) in cases {
+        let message = proto::Condition {
+            row: "r".into(),
+            family: Some("f".into()),
+            compare_type: Some(proto::CompareType::Equal.into()),
+            comparator: Some(comparator.clone()),
+            ..Default::default()
+        };
+        let Test::Column(test) = from_proto::condition(&message).unwrap().test;
+        assert_eq!(test.value, value, "{comparator:?}");
+    }
+}
+
+#[test]
+fn impossible_and_unknown_conditions_are_refused() {
+    let binary = || comparator("BinaryComparator", &proto::BinaryComparator::default());
+    let condition = || proto::Condition {
+        row: "r".into(),
+        family: Some("f".into()),
+        compare_type: Some(proto::CompareType::Equal.into()),
+        comparator: Some(binary()),
+        ..Default::default()
+    };
+    let damaged = proto::Comparator { serialized_comparator: Some("\u{7}".into()), ..binary() };
+    let filter = proto::Filter { name: "a.Filter".into(), ..Default::default() };
+    let cases = [
+        (proto::Condition { row: Bytes::new(), ..condition() }, "Row length is 0"),
+        (proto::Condition { comparator: None, ..condition() }, "without a filter and a comparator"),
+        (proto::Condition { comparator: Some(damaged), ..condition() }, "not a comparator"),
+        (
+            proto::Condition {
+                comparator: Some(comparator("Custom", &proto::NullComparator {})),
+                ..condition()
+            },
+            "filter.Custom",
+        ),
+        (proto::Condition { compare_type: Some(6), ..condition() }, "NO_OP"),
+        (proto::Condition { compare_type: None, ..condition() }, "compare_type"),
+        (proto::Condition { filter: Some(filter), ..condition() }, "filter a.Filter"),
+        (proto::Condition { family: Some(vec![b'f'; 128].into()), ..condition() }, "Family length 128"),
+    ];
+    for (condition, words) in cases {
+        let exception = JavaException::from(from_proto::condition(&condition).unwrap_err());
+        assert!(exception.do_not_retry && exception.message.contains(words), "{exception}");
+    }
 }
 
 #[test]
@@ -270,7 +366,7 @@ fn a_refused_mutation_leaves_the_next_one_its_cells() {
         };
         from_proto::mutation(&message, reader, 0)
     };
-    assert!(matches!(next(MutationType::Increment, &mut reader), Err(Refused::Unsupported(_))));
+    assert!(matches!(next(MutationType::Delete, &mut reader), Err(Refused::Malformed(_))));
     let second = next(MutationType::Put, &mut reader).unwrap();
     assert_eq!(second, Mutation::put("s", vec![cells[1].clone()]), "the row is that of the first cell");
 }
@@ -285,11 +381,22 @@ fn damaged_requests_never_panic() {
         to_proto::mutation_in_block(&put, &mut cells).encode_to_vec(),
         to_proto::get(&Get { row: "r".into(), selection: selection(), existence_only: true }).encode_to_vec(),
         to_proto::scan(&Scan { selection: selection(), ..Scan::default() }).encode_to_vec(),
+        to_proto::condition(&Condition {
+            row: "r".into(),
+            time_range: TimeRange { from: 1, to: 2 },
+            test: Test::Column(ColumnTest {
+                family: "f".into(),
+                qualifier: "q".into(),
+                operator: CompareOperator::Less,
+                value: "v".into(),
+            }),
+        })
+        .encode_to_vec(),
     ];
     let random = SeededRandom::new(11);
     let mut read = 0;
     for _ in 0..20_000 {
-        let mut message = messages[(random.next_u64() % 4) as usize].clone();
+        let mut message = messages[(random.next_u64() % messages.len() as u64) as usize].clone();
         let mut block = cells.to_vec();
         for bytes in [&mut message, &mut block] {
             let at = (random.next_u64() % bytes.len() as u64) as usize;
@@ -308,6 +415,9 @@ fn damaged_requests_never_panic() {
         }
         if let Ok(message) = proto::Scan::decode(message.clone()) {
             read += usize::from(from_proto::scan(&message).is_ok());
+        }
+        if let Ok(message) = proto::Condition::decode(message.clone()) {
+            read += usize::from(from_proto::condition(&message).is_ok());
         }
         if let Ok(message) = proto::Result::decode(message) {
             read += usize::from(from_proto::result(&message, &mut block).is_ok());

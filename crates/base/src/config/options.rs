@@ -118,6 +118,13 @@ options! {
         request_bytes_max: u64 = "hbase.ipc.max.request.size", "256 MiB", bytes;
         /// Bytes of all requests at work; beyond, clients are told to come back later (CallQueueTooBigException).
         call_queue_bytes_max: u64 = "hbase.ipc.server.max.callqueue.size", "1 GiB", bytes;
+        /// Actions of one batch from which a warning is logged.
+        batch_rows_warning: u32 = "hbase.rpc.rows.warning.threshold", "5000", count;
+        /// Whether batches of more actions than that are refused instead.
+        reject_large_batches: bool = "hbase.rpc.rows.size.threshold.reject", "false", flag;
+        /// How long an increment or append is known by the nonce that its client gave it: sent again in this time, it
+        /// is answered and not carried out again.
+        nonce_grace_ms: u64 = "hbase.server.hashNonce.gracePeriod", "30 min", millis;
         /// The largest cell that is stored.
         cell_bytes_max: Option<u64> = "hbase.server.keyvalue.maxsize", "10 MiB", bytes_or_no_limit;
     }

@@ -93,6 +93,18 @@ pub(super) mod count_or_auto {
     }
 }
 
+pub(super) mod flag {
+    // Source: Hadoop's `Configuration.getBoolean`, which takes no other words.
+    pub(crate) const FORM: &str = "`true` or `false`";
+    pub(crate) fn parse(text: &str) -> super::Parsed<bool> {
+        match text.to_ascii_lowercase().as_str() {
+            "true" => Ok(true),
+            "false" => Ok(false),
+            _ => Err(format!("expected {FORM}")),
+        }
+    }
+}
+
 fn number_in(text: &str, range: std::ops::RangeInclusive<f64>, form: &str) -> Parsed<f64> {
     // NaN is in no range.
     text.parse().ok().filter(|number| range.contains(number)).ok_or_else(|| format!("expected {form}"))

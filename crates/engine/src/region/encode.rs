@@ -1,7 +1,7 @@
 //! A batch on its way in: checked, and its cells encoded once, as the log and the memstore take them.
 //!
-//! Per mutation all or nothing: what fails a check leaves no bytes behind. Timestamps that the server gives are filled
-//! in when the batch is published. Cells that are not to be logged are kept apart, so that the bytes of the others are
+//! Per mutation all or nothing: what fails a check leaves no bytes behind. What increments and appends write is computed
+//! elsewhere (`region::delta`). Timestamps that the server gives are filled in when the batch is published. Cells that are not to be logged are kept apart, so that the bytes of the others are
 //! the log's as they are.
 
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::region::Region;
 use crate::store::RegionView;
 
 /// Bytes of the length before each cell in a log.
-const LENGTH_LEN: usize = 4;
+pub(super) const LENGTH_LEN: usize = 4;
 
 /// Mutations of one region that become visible together.
 #[derive(Default)]
@@ -30,6 +30,18 @@ pub(super) struct Batch {
     pub(super) rows: Vec<Bytes>,
     /// The nonce of the first mutation that has one.
     pub(super) nonce: (u64, u64),
+    /// Puts that the server stamps get no timestamp below this one.
+    pub(super) puts_not_before: Option<i64>,
+    /// The cells that are told to who asked for the mutation.
+    pub(super) answers: Vec<Answer>,
+}
+
+/// A cell to be told: which one of which mutation.
+#[derive(Clone, Copy)]
+pub(super) struct Answer {
+    mutation: usize,
+    is_logged: bool,
+    index: usize,
 }
 
 /// Encoded cells: `(length 4 | KeyValue)*`.
@@ -59,6 +71,8 @@ pub(super) enum Stamp {
     Given,
     /// The server's clock.
     Now,
+    /// The server's clock, but no less than this.
+    NotBefore(i64),
     /// That of the nth newest version of its column, counted from 1; the server's clock if there are fewer.
     Newest(u32),
 }
@@ -74,15 +88,15 @@ impl Batch {
     /// The first check that fails; the batch is then as before.
     pub(super) fn add(&mut self, region: &Region, mutation: &Mutation) -> Result<()> {
         check_row(region, &mutation.row)?;
-        let cells = if region.durability_of(mutation) == Durability::SkipWal {
-            &mut self.unlogged
-        } else {
-            &mut self.logged
-        };
+        if mutation.kind.reads() {
+            return Err(Error::bad_request(format!("no {:?} in a batch of several rows", mutation.kind)));
+        }
+        let puts_not_before = self.puts_not_before;
+        let cells = self.cells_of(is_logged(region, mutation));
         let before = cells.mark();
         let added = match mutation.cells.is_empty() && mutation.kind == MutationKind::Delete {
             true => cells.add_row_delete(region, mutation),
-            false => cells.add_all(region, mutation),
+            false => cells.add_all(region, mutation, puts_not_before),
         };
         if let Err(error) = added {
             cells.cut(before);
@@ -91,10 +105,52 @@ impl Batch {
         if cells.mark() != before {
             self.rows.push(mutation.row.clone());
         }
-        if self.nonce == (0, 0) {
+        self.note_nonce(mutation);
+        Ok(())
+    }
+
+    /// Adds what the increment or append at the index `at` of its call writes.
+    pub(super) fn add_computed(
+        &mut self,
+        region: &Region,
+        (at, mutation): (usize, &Mutation),
+        computed: &[(usize, KeyValue, Stamp)],
+    ) {
+        let is_logged = is_logged(region, mutation);
+        for (store, cell, stamp) in computed {
+            let cells = self.cells_of(is_logged);
+            let index = cells.len();
+            cells.add(*store, cell, *stamp);
+            if mutation.return_results {
+                self.answers.push(Answer { mutation: at, is_logged, index });
+            }
+        }
+        if !computed.is_empty() {
+            self.rows.push(mutation.row.clone());
+        }
+        self.note_nonce(mutation);
+    }
+
+    fn note_nonce(&mut self, mutation: &Mutation) {
+        if self.nonce.1 == 0 {
             self.nonce = mutation.nonce;
         }
-        Ok(())
+    }
+
+    fn cells_of(&mut self, is_logged: bool) -> &mut Cells {
+        if is_logged { &mut self.logged } else { &mut self.unlogged }
+    }
+
+    /// The cells to be told, each with the index of its mutation; stamped.
+    pub(super) fn take_answers(&mut self) -> Vec<(usize, KeyValue)> {
+        let answers = std::mem::take(&mut self.answers);
+        let told = answers.into_iter().map(|answer| {
+            let cells = if answer.is_logged { &self.logged } else { &self.unlogged };
+            let (cell, _, stamp) = cells.cell(answer.index);
+            debug_assert_eq!(stamp, Stamp::Given);
+            (answer.mutation, cell.to_key_value())
+        });
+        told.collect()
     }
 
     /// The cells to be logged and those not to be.
@@ -109,7 +165,11 @@ impl Batch {
     }
 }
 
-fn check_row(region: &Region, row: &Bytes) -> Result<()> {
+fn is_logged(region: &Region, mutation: &Mutation) -> bool {
+    region.durability_of(mutation) != Durability::SkipWal
+}
+
+pub(super) fn check_row(region: &Region, row: &Bytes) -> Result<()> {
     if row.is_empty() {
         return Err(Error::bad_request("Row length is 0"));
     }
@@ -134,12 +194,12 @@ impl Cells {
         for (store, family) in region.families().iter().enumerate() {
             let kind = CellType::DeleteFamily;
             let cell = KeyValue::new(&mutation.row, &family.name, &[], mutation.timestamp, kind, &[]);
-            self.add(region, store, &cell, stamp_of(mutation.timestamp))?;
+            self.add(store, &cell, stamp_of(mutation.timestamp));
         }
         Ok(())
     }
 
-    fn add_all(&mut self, region: &Region, mutation: &Mutation) -> Result<()> {
+    fn add_all(&mut self, region: &Region, mutation: &Mutation, puts_not_before: Option<i64>) -> Result<()> {
         let first = self.at.len();
         for key_value in &mutation.cells {
             let cell = key_value.view(0);
@@ -149,9 +209,16 @@ impl Cells {
                 Stamp::Now if cell.kind() == CellType::Delete => {
                     Stamp::Newest(self.rank_in_column(first, &cell))
                 }
+                Stamp::Now if cell.kind() == CellType::Put => {
+                    puts_not_before.map_or(Stamp::Now, Stamp::NotBefore)
+                }
                 stamp => stamp,
             };
-            self.add(region, store, key_value, stamp)?;
+            check_size(region, &cell)?;
+            match mutation.ttl_ms {
+                None => self.add(store, key_value, stamp),
+                Some(ttl_ms) => self.add(store, &with_ttl(&cell, ttl_ms)?, stamp),
+            }
         }
         Ok(())
     }
@@ -167,16 +234,8 @@ impl Cells {
         earlier.count() as u32 + 1
     }
 
-    fn add(&mut self, region: &Region, store: usize, cell: &KeyValue, stamp: Stamp) -> Result<()> {
+    fn add(&mut self, store: usize, cell: &KeyValue, stamp: Stamp) {
         let bytes = cell.bytes();
-        let limit = region.options().cell_bytes_max;
-        if limit > 0 && bytes.len() as u64 > limit {
-            return Err(Error::bad_request(format!(
-                "Cell[{:?}] with size {} exceeds limit of {limit} bytes",
-                cell,
-                bytes.len()
-            )));
-        }
         let view = cell.view(0);
         self.bytes.reserve(LENGTH_LEN + bytes.len());
         self.bytes.put_u32(bytes.len() as u32);
@@ -184,7 +243,6 @@ impl Cells {
         self.bytes.put_slice(bytes);
         let (key_len, value_len, tags_len) = (view.key.len(), view.value.len(), view.tags.len());
         self.at.push(EncodedCell { start, key_len, value_len, tags_len, store, stamp });
-        Ok(())
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -224,6 +282,7 @@ impl Cells {
             match self.at[index].stamp {
                 Stamp::Given => {}
                 Stamp::Now => self.stamp(index, now),
+                Stamp::NotBefore(earliest) => self.stamp(index, now.max(earliest)),
                 Stamp::Newest(_) => unreachable!("settled before the batch is published"),
             }
         }
@@ -284,11 +343,36 @@ pub(super) fn logged_bytes(cell: &KeyValue) -> Bytes {
     bytes.freeze()
 }
 
-fn stamp_of(timestamp: i64) -> Stamp {
+pub(super) fn stamp_of(timestamp: i64) -> Stamp {
     if timestamp == LATEST_TIMESTAMP { Stamp::Now } else { Stamp::Given }
 }
 
-fn check_cell(mutation: &Mutation, cell: &Cell<'_>) -> Result<()> {
+/// Checks a cell that a client sent; what the server adds to it does not count.
+///
+/// Source: HBase `RSRpcServices.checkCellSizeLimit`.
+pub(super) fn check_size(region: &Region, cell: &Cell<'_>) -> Result<()> {
+    let limit = region.options().cell_bytes_max;
+    let bytes = LENGTH_LEN + cell.serialized_len();
+    if limit > 0 && bytes as u64 > limit {
+        return Err(Error::bad_request(format!(
+            "Cell[{cell:?}] with size {bytes} exceeds limit of {limit} bytes"
+        )));
+    }
+    Ok(())
+}
+
+/// The cell with a time to live of its own.
+fn with_ttl(cell: &Cell<'_>, ttl_ms: i64) -> Result<KeyValue> {
+    let tags = cell::tags::joined(&[cell.tags], Some(ttl_ms)).ok_or_else(too_many_tags)?;
+    let (row, family, qualifier) = (cell.row(), cell.family(), cell.qualifier());
+    Ok(KeyValue::with_tags(row, family, qualifier, cell.timestamp(), cell.kind(), cell.value, &tags))
+}
+
+pub(super) fn too_many_tags() -> Error {
+    Error::bad_request("more tags than a cell can have")
+}
+
+pub(super) fn check_cell(mutation: &Mutation, cell: &Cell<'_>) -> Result<()> {
     if cell.row() != &mutation.row[..] {
         return Err(Error::bad_request(format!(
             "The row in {cell:?} doesn't match the original one {}",
@@ -296,7 +380,7 @@ fn check_cell(mutation: &Mutation, cell: &Cell<'_>) -> Result<()> {
         )));
     }
     let fits = match mutation.kind {
-        MutationKind::Put => cell.kind() == CellType::Put,
+        MutationKind::Put | MutationKind::Increment | MutationKind::Append => cell.kind() == CellType::Put,
         MutationKind::Delete => cell.kind().is_delete(),
     };
     if !fits {

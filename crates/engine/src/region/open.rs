@@ -125,6 +125,8 @@ impl Region {
             cells: 0,
         };
         while let Some(entry) = entries.next().await? {
+            let (key, now_ms) = (&entry.key, self.services.env.clock.now_ms());
+            self.services.nonces.replayed(key.nonce, key.seq_id, key.write_time_ms, now_ms);
             let view = self.view.load_full();
             for compaction in replay.apply(&entry, &view.stores)? {
                 self.finish_compaction(&compaction).await?;

@@ -89,23 +89,35 @@ impl Region {
     /// [`Stop::Miss`] if blocks that are not in `warm` nor in the cache are needed.
     pub(super) fn newest_timestamp(
         &self,
-        store: usize,
         cell: &Cell<'_>,
         nth: u32,
         warm: &[Arc<Block>],
     ) -> std::result::Result<Option<i64>, Stop> {
-        let scan = newest_versions(cell, nth);
+        let found = self.read_published(&newest_versions(cell, nth), warm)?;
+        Ok(found.cells.get(nth as usize - 1).map(|(cell, _)| cell.view(0).timestamp()))
+    }
+
+    /// Reads one row as the last write left it, durable or not. For those who hold its lock.
+    ///
+    /// # Errors
+    /// [`Stop::Miss`] if blocks that are not in `warm` nor in the cache are needed.
+    pub(super) fn read_published(
+        &self,
+        get: &Get,
+        warm: &[Arc<Block>],
+    ) -> std::result::Result<CellList, Stop> {
         let view = self.view.load();
-        let stores = [(&self.rules[store], &view.stores[store])];
+        let stores = self.rules.iter().zip(&view.stores);
         let now_ms = self.services.env.clock.now_ms() as i64;
         let guard = self.mvcc.register_reader(Some(u64::MAX));
         let loader = self.services.loader.clone();
-        let mut scanner = RegionScanner::new(stores, self.table.order(), &scan, guard, now_ms, loader)
-            .expect("a scan of a column that is not raw is never refused");
+        let mut scanner =
+            RegionScanner::new(stores, self.table.order(), &Scan::of(get), guard, now_ms, loader)
+                .expect("a scan that is not raw is never refused");
         warm.iter().for_each(|block| scanner.supply(block.clone()));
         let mut found = CellList::default();
         while scanner.next(&mut Limits::default(), &mut found)?.stopped != Stopped::Exhausted {}
-        Ok(found.cells.get(nth as usize - 1).map(|(cell, _)| cell.view(0).timestamp()))
+        Ok(found)
     }
 
     /// Loads the blocks of a miss and keeps them at hand.
@@ -118,13 +130,13 @@ impl Region {
 }
 
 /// A scan of the `nth` newest versions of a cell's column.
-fn newest_versions(cell: &Cell<'_>, nth: u32) -> Scan {
+fn newest_versions(cell: &Cell<'_>, nth: u32) -> Get {
     let columns = FamilyColumns {
         family: cell.family().to_vec().into(),
         qualifiers: Some(vec![cell.qualifier().to_vec().into()]),
     };
     let selection = CellSelection { columns: vec![columns], max_versions: nth, ..CellSelection::default() };
-    Scan::of(&Get { row: cell.row().to_vec().into(), selection, existence_only: false })
+    Get { row: cell.row().to_vec().into(), selection, existence_only: false }
 }
 
 /// The part of a scan that lies in a region.

@@ -3,10 +3,13 @@
 //! One batch is one edit of the log, one sequence id and one moment of visibility. Between the row locks and the answer
 //! nothing waits for a disk: what a write must read first is loaded before its rows are locked, and looked up again
 //! under the lock.
+//!
+//! Not here: changes of one row that depend on what it holds (`region::change`).
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use cell::KeyValue;
 use cell::mutation::Mutation;
 use hfile::{Block, Miss, Stop};
 
@@ -15,12 +18,34 @@ use crate::error::{Error, Result};
 use crate::region::encode::{Batch, Cells, Stamp};
 use crate::region::{Publish, Region};
 
-/// What trying to publish came to.
-enum Attempt {
-    /// In the log's queue and the memstores under this sequence id.
-    Published(u64),
-    /// Blocks are to be loaded first; nothing has happened.
+/// A batch in the log's queue and in the memstores.
+pub(super) struct Published {
+    pub(super) seq_id: u64,
+    /// The cells to be told, each with the index of its mutation.
+    pub(super) answers: Vec<(usize, KeyValue)>,
+}
+
+/// Why nothing was published.
+pub(super) enum Halt {
+    /// Blocks are to be loaded first.
     Cold(Miss),
+    /// It cannot be.
+    Failed(Error),
+}
+
+impl From<Stop> for Halt {
+    fn from(stop: Stop) -> Halt {
+        match stop {
+            Stop::Miss(miss) => Halt::Cold(miss),
+            Stop::Failed(error) => Halt::Failed(error.into()),
+        }
+    }
+}
+
+impl From<Error> for Halt {
+    fn from(error: Error) -> Halt {
+        Halt::Failed(error)
+    }
 }
 
 impl Region {
@@ -61,7 +86,7 @@ impl Region {
     }
 
     /// Whether there is room for a write.
-    fn admit(&self) -> Result<()> {
+    pub(super) fn admit(&self) -> Result<()> {
         self.check_serving()?;
         if self.read_only {
             return Err(Error::ReadOnly { region: self.name.clone() });
@@ -97,31 +122,36 @@ impl Region {
         if batch.is_empty() {
             return Ok(());
         }
-        if batch.logged.bytes_len() > wal::CELLS_LEN_MAX {
-            return Err(Error::bad_request(format!(
-                "a batch of {} bytes is larger than an edit of the log can be",
-                batch.logged.bytes_len()
-            )));
-        }
         let mut warm = Vec::new();
         let seq_id = loop {
-            match self.try_publish(&mut batch, &warm)? {
-                Attempt::Published(seq_id) => break seq_id,
-                Attempt::Cold(miss) => self.load(miss, &mut warm).await?,
+            match self.try_publish(&mut batch, &warm) {
+                Ok(published) => break published.seq_id,
+                Err(Halt::Cold(miss)) => self.load(miss, &mut warm).await?,
+                Err(Halt::Failed(error)) => return Err(error),
             }
         };
         self.mvcc.wait_visible(seq_id).await
     }
 
-    /// Locks the rows, reads what the batch depends on, and publishes it.
-    fn try_publish(&self, batch: &mut Batch, warm: &[Arc<Block>]) -> Result<Attempt> {
+    /// Locks the rows, reads what the batch depends on, and publishes it. The batch is left empty.
+    fn try_publish(&self, batch: &mut Batch, warm: &[Arc<Block>]) -> std::result::Result<Published, Halt> {
         let _locked = self.rows.lock(batch.rows.iter().map(|row| &row[..]));
-        let settled = batch.both().into_iter().try_for_each(|cells| self.settle_newest(cells, warm));
-        match settled {
-            Ok(()) => self.publish(std::mem::take(batch)).map(Attempt::Published),
-            Err(Stop::Miss(miss)) => Ok(Attempt::Cold(miss)),
-            Err(Stop::Failed(error)) => Err(error.into()),
+        self.publish_locked(batch, warm)
+    }
+
+    /// As [`Region::try_publish`], for those who hold the locks.
+    pub(super) fn publish_locked(
+        &self,
+        batch: &mut Batch,
+        warm: &[Arc<Block>],
+    ) -> std::result::Result<Published, Halt> {
+        if batch.logged.bytes_len() > wal::CELLS_LEN_MAX {
+            let bytes = batch.logged.bytes_len();
+            let what = format!("a batch of {bytes} bytes is larger than an edit of the log can be");
+            return Err(Error::bad_request(what).into());
         }
+        batch.both().into_iter().try_for_each(|cells| self.settle_newest(cells, warm))?;
+        Ok(self.publish(std::mem::take(batch))?)
     }
 
     /// Gives markers of "the newest version" that version's timestamp.
@@ -132,9 +162,9 @@ impl Region {
             return Ok(());
         }
         for index in 0..cells.len() {
-            let (cell, store, stamp) = cells.cell(index);
+            let (cell, _, stamp) = cells.cell(index);
             if let Stamp::Newest(nth) = stamp {
-                let timestamp = self.newest_timestamp(store, &cell, nth, warm)?;
+                let timestamp = self.newest_timestamp(&cell, nth, warm)?;
                 cells.settle(index, timestamp);
             }
         }
@@ -142,7 +172,7 @@ impl Region {
     }
 
     /// Gives the batch its sequence id, and puts it into the memstores and the log's queue. The rows are locked.
-    fn publish(&self, mut batch: Batch) -> Result<u64> {
+    fn publish(&self, mut batch: Batch) -> Result<Published> {
         let mut publish = self.publish_lock()?;
         self.check_serving()?;
         let now = publish.timestamp(self.services.env.clock.now_ms());
@@ -155,6 +185,7 @@ impl Region {
         // The memstores first: as soon as the log has the edit, the read point may pass it.
         batch.logged.insert_into(&view, seq_id);
         batch.unlogged.insert_into(&view, seq_id);
+        let answers = batch.take_answers();
         let (logged, count) = (!batch.logged.is_empty(), batch.logged.len() as u32);
         self.append_edit(seq_id, now as u64, batch.logged.into_bytes(), count, batch.nonce, logged);
         let memstore_bytes = self.charge(&mut publish);
@@ -162,7 +193,7 @@ impl Region {
         if memstore_bytes > self.flush_bytes {
             self.want_flush(FlushReason::Size);
         }
-        Ok(seq_id)
+        Ok(Published { seq_id, answers })
     }
 }
 

@@ -9,14 +9,11 @@
 
 use cell::query::TimeRange;
 use cell::schema::KeepDeletedCells;
-use cell::{Cell, LATEST_TIMESTAMP, OLDEST_TIMESTAMP};
+use cell::{Cell, LATEST_TIMESTAMP, OLDEST_TIMESTAMP, tags};
 
 use crate::scanner::columns::{Columns, VersionLimits, is_delete};
 use crate::scanner::deletes::{Deletes, Fate};
 use crate::scanner::rules::FamilyRules;
-
-/// Type of the tag that holds a cell's own time to live: milliseconds, eight bytes.
-const TAG_TTL: u8 = 8;
 
 /// What to do with a cell, and where to go on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -158,7 +155,7 @@ impl Matcher {
             return self.columns.pass_column(cell);
         }
         if !cell.tags.is_empty()
-            && own_ttl(cell.tags).is_some_and(|ttl| timestamp.saturating_add(ttl) < self.now_ms)
+            && tags::ttl_ms(cell.tags).is_some_and(|ttl| timestamp.saturating_add(ttl) < self.now_ms)
         {
             return Match::Skip;
         }
@@ -261,16 +258,4 @@ impl Matcher {
 /// Whether `timestamp` is in the range or behind its end.
 fn within_or_after(range: TimeRange, timestamp: i64) -> bool {
     range.is_all() || timestamp >= range.from
-}
-
-/// The cell's own time to live, from its tags: `( length 2 | type 1 | value )*`, the length without itself.
-fn own_ttl(mut tags: &[u8]) -> Option<i64> {
-    while let Some((len, rest)) = tags.split_first_chunk::<2>() {
-        let (tag, rest) = rest.split_at_checked(usize::from(u16::from_be_bytes(*len)))?;
-        if let [TAG_TTL, value @ ..] = tag {
-            return value.try_into().ok().map(i64::from_be_bytes);
-        }
-        tags = rest;
-    }
-    None
 }

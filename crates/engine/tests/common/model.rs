@@ -7,6 +7,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
 use cell::cell::CellType;
+use cell::condition::{Condition, Test};
 use cell::mutation::{Mutation, MutationKind};
 use cell::schema::TableDescriptor;
 use cell::{Cell, LATEST_TIMESTAMP};
@@ -126,6 +127,60 @@ impl Model {
                 self.put_in(family, cell.row(), cell.qualifier(), timestamp, cell.kind(), cell.value);
             }
         }
+    }
+
+    /// Makes changes of one row, if the condition holds; whether it did. `Err` for an increment of what is no number,
+    /// and nothing has changed then. No others among the mutations than puts, increments and appends.
+    pub fn change(
+        &mut self,
+        condition: Option<&Condition>,
+        mutations: &[Mutation],
+        now: i64,
+    ) -> Result<bool, ()> {
+        let before = self.clone();
+        let mut puts_not_before = i64::MIN;
+        if let Some(condition) = condition {
+            let Test::Column(test) = &condition.test;
+            let newest = before.newest(&condition.row, &test.family, &test.qualifier);
+            if !test.passes(newest.as_ref().map(|put| &put.value[..])) {
+                return Ok(false);
+            }
+            puts_not_before = newest.map_or(i64::MIN, |put| put.timestamp);
+        }
+        let outcome = mutations.iter().try_for_each(|mutation| match mutation.kind {
+            MutationKind::Put => {
+                self.apply(std::slice::from_ref(mutation), now.max(puts_not_before));
+                Ok(())
+            }
+            MutationKind::Delete => unreachable!("only the others are made"),
+            _ => mutation.cells.iter().try_for_each(|cell| self.add(&before, mutation, &cell.view(0), now)),
+        });
+        if outcome.is_err() {
+            *self = before;
+        }
+        outcome.map(|()| true)
+    }
+
+    /// An increment or append of one column, over what was there `before`.
+    fn add(&mut self, before: &Model, mutation: &Mutation, delta: &Cell<'_>, now: i64) -> Result<(), ()> {
+        let current = before.newest(delta.row(), delta.family(), delta.qualifier());
+        let number = |value: &[u8]| value.try_into().map(i64::from_be_bytes).map_err(drop);
+        let value = match (&current, mutation.kind) {
+            (None, _) => delta.value.to_vec(),
+            (Some(put), MutationKind::Append) => [&put.value[..], delta.value].concat(),
+            (Some(put), _) => number(&put.value)?.wrapping_add(number(delta.value)?).to_be_bytes().to_vec(),
+        };
+        let own = if delta.timestamp() == LATEST_TIMESTAMP { now } else { delta.timestamp() };
+        let timestamp = current.map_or(own, |put| now.max(put.timestamp + 1));
+        let family = self.family(delta.family());
+        self.put_in(family, delta.row(), delta.qualifier(), timestamp, CellType::Put, &value);
+        Ok(())
+    }
+
+    /// The newest visible version of a column.
+    fn newest(&self, row: &[u8], family: &[u8], qualifier: &[u8]) -> Option<ModelCell> {
+        let of_column = |put: &ModelCell| put.row == row && put.qualifier == qualifier;
+        self.visible_of(self.family(family)).into_iter().find(of_column)
     }
 
     fn family(&self, name: &[u8]) -> usize {

@@ -94,6 +94,7 @@ pub fn services(env: &Env, fs: Arc<dyn FileSystem>, log: Arc<Log>, options: Regi
         log,
         loader: Arc::new(BlockLoader::new(1 << 20)),
         budget: Arc::new(MemstoreBudget::unlimited()),
+        nonces: Arc::default(),
         maintenance: Arc::new(ByCallOnly),
         options: Arc::new(options),
         server: None,

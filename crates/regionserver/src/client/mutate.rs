@@ -1,12 +1,12 @@
-//! `Mutate`: a change of one row.
+//! `Mutate`: a change of one row, perhaps on a condition.
 
 use bytes::Bytes;
-use cell::codec::Codec;
 use rpc::CellBlock;
 use wire::convert::from_proto;
 use wire::exception::Answer;
 
-use super::Answered;
+use super::results::Results;
+use super::{Answered, CallContext};
 use crate::errors::java_exception;
 use crate::server::RegionServer;
 
@@ -15,15 +15,26 @@ pub(super) async fn mutate(
     server: &RegionServer,
     request: &proto::MutateRequest,
     cells: Bytes,
-    codec: Codec,
+    context: CallContext,
 ) -> Answer<Answered<proto::MutateResponse>> {
     let region = server.regions().find(&request.region.value)?;
-    from_proto::refuse_condition(request.condition.as_ref())?;
-    let mut cells = codec.read(cells);
+    let mut cells = context.codec.read(cells);
     let mutation = from_proto::mutation(&request.mutation, &mut cells, request.nonce_group())?;
-    region.batch_atomic(vec![mutation]).await.map_err(|error| java_exception(&error))?;
-    Ok((
-        proto::MutateResponse { processed: Some(true), ..proto::MutateResponse::default() },
-        CellBlock::new(),
-    ))
+    let condition = request.condition.as_ref().map(from_proto::condition).transpose()?;
+    let mut response = proto::MutateResponse::default();
+    let mut block = CellBlock::new();
+    if condition.is_none() && !mutation.kind.reads() {
+        region.batch_atomic(vec![mutation]).await.map_err(|error| java_exception(&error))?;
+        response.processed = Some(true);
+        return Ok((response, block));
+    }
+    let changed = region.change(condition.as_ref(), vec![mutation]).await;
+    let changed = changed.map_err(|error| java_exception(&error))?;
+    // As HBase: an increment or append tells whether it was made only if that was a question.
+    response.processed = condition.map(|_| changed.matched);
+    response.result = changed.results.into_iter().next().flatten().map(|cells| {
+        let results = Results::new(context.form, &mut block);
+        results.single_of(&cells)
+    });
+    Ok((response, block))
 }

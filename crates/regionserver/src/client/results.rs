@@ -1,8 +1,8 @@
 //! Results on their way into an answer: cells go where the client wants them, as they are found.
 
 use bytes::Bytes;
-use cell::Cell;
 use cell::codec::Codec;
+use cell::{Cell, KeyValue};
 use engine::scanner::{ResultEnd, ResultSink};
 use prost::Message;
 use rpc::CellBlock;
@@ -76,6 +76,16 @@ impl<'a> Results<'a> {
             }
             ResultForm::Inline => self.inline.pop().unwrap_or_else(|| message_of(InlineResult::new(), false)),
         }
+    }
+
+    /// The one result of a change: the cells that it made.
+    pub(super) fn single_of(mut self, cells: &[KeyValue]) -> proto::Result {
+        if !cells.is_empty() {
+            self.begin_result();
+            cells.iter().for_each(|cell| self.cell(&cell.view(0)));
+            self.end_result(ResultEnd { partial: false });
+        }
+        self.into_single()
     }
 
     /// Puts all results into the answer of a scan.

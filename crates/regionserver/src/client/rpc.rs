@@ -33,7 +33,7 @@ async fn answer(server: &RegionServer, call: Call) -> Answer<Reply> {
     let Call { method, param, cells, .. } = call;
     match &*method {
         "Get" => reply(get::get(server, &decode(param)?, context).await?),
-        "Mutate" => reply(mutate::mutate(server, &decode(param)?, cells, context.codec).await?),
+        "Mutate" => reply(mutate::mutate(server, &decode(param)?, cells, context).await?),
         "Multi" => reply(multi::multi(server, &decode(param)?, cells, context).await?),
         "Scan" => reply(scan::scan(server, &decode(param)?, context).await?),
         other => Err(refuse_client(other, &param)),

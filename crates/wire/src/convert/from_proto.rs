@@ -9,6 +9,7 @@ use cell::query::{CellSelection, FamilyColumns, Get, Scan, TimeRange};
 use cell::{CellType, KeyValue, LATEST_TIMESTAMP};
 
 use crate::convert::Refused;
+pub use crate::convert::from_proto_condition::condition;
 pub use crate::convert::from_proto_mutation::{mutation, skip_action, skip_mutation};
 use crate::filter;
 
@@ -83,17 +84,6 @@ pub fn scan(scan: &proto::Scan) -> Result<Scan, Refused> {
     })
 }
 
-/// Refuses a condition, which turns a mutation into a check and a mutation.
-///
-/// # Errors
-/// [`Refused::Unsupported`] if there is one.
-pub fn refuse_condition(condition: Option<&proto::Condition>) -> Result<(), Refused> {
-    match condition {
-        None => Ok(()),
-        Some(_) => Err(Refused::Unsupported("a mutation with a condition (checkAndMutate)".into())),
-    }
-}
-
 /// The cells of a result: those inside the message, then as many of the block as the message says.
 ///
 /// # Errors
@@ -164,7 +154,7 @@ fn union((mut left, right): (Vec<Bytes>, Vec<Bytes>)) -> Vec<Bytes> {
     left
 }
 
-fn time_range(range: Option<&proto::TimeRange>) -> Result<TimeRange, Refused> {
+pub(super) fn time_range(range: Option<&proto::TimeRange>) -> Result<TimeRange, Refused> {
     let Some(range) = range else { return Ok(TimeRange::ALL) };
     let from = range.from.map_or(TimeRange::ALL.from, u64::cast_signed);
     let to = range.to.map_or(TimeRange::ALL.to, u64::cast_signed);

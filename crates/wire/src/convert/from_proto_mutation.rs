@@ -11,16 +11,21 @@ use proto::mutation_proto::column_value::QualifierValue;
 use proto::mutation_proto::{ColumnValue, DeleteType, Durability as ProtoDurability, MutationType};
 
 use crate::convert::Refused;
-use crate::convert::from_proto::{attribute, check_family_len, check_row, check_tags, take_cells};
+use crate::convert::from_proto::{
+    attribute, check_family_len, check_row, check_tags, take_cells, time_range,
+};
 
 /// The attribute that gives every cell of a mutation a time to live.
 const TTL_ATTRIBUTE: &str = "_ttl";
 
-/// A put or a delete. Its cells are taken from `block` even if it is refused, unless the block itself is damaged.
+/// The attribute by which an increment or append says that it wants no answer (`Mutation.RETURN_RESULTS`).
+const RETURN_RESULTS_ATTRIBUTE: &str = "_rr_";
+
+/// A change of one row. Its cells are taken from `block` even if it is refused, unless the block itself is damaged.
 ///
 /// # Errors
-/// [`Refused`] for increments, appends and cells' times to live, for impossible rows, families and tags, for cells of
-/// another row or of another kind than the mutation, and for missing cells.
+/// [`Refused`] for impossible rows, families, tags and times, for cells of another row or of another kind than the
+/// mutation, and for missing cells.
 pub fn mutation(
     mutation: &proto::MutationProto,
     block: &mut CellBlockReader,
@@ -29,9 +34,7 @@ pub fn mutation(
     let mut cells = Vec::new();
     take_cells(mutation.associated_cell_count(), block, &mut cells)?;
     let kind = kind(mutation)?;
-    if attribute(&mutation.attribute, TTL_ATTRIBUTE).is_some() {
-        return Err(Refused::Unsupported("a time to live of single cells (attribute _ttl)".into()));
-    }
+    let ttl_ms = attribute(&mutation.attribute, TTL_ATTRIBUTE).map(ttl_ms).transpose()?;
     let row = row(mutation, &cells)?;
     for cell in &cells {
         check_cell(cell, &row, kind)?;
@@ -49,7 +52,26 @@ pub fn mutation(
         timestamp: mutation.timestamp.map_or(LATEST_TIMESTAMP, u64::cast_signed),
         durability: durability(mutation.durability()),
         nonce: (nonce_group, mutation.nonce()),
+        ttl_ms: ttl_ms.flatten(),
+        time_range: time_range(mutation.time_range.as_ref())?,
+        return_results: returns_results(mutation)?,
     })
+}
+
+/// The time to live in an attribute; none for the greatest number, which stands for ever.
+fn ttl_ms(attribute: &[u8]) -> Result<Option<i64>, Refused> {
+    let bytes = attribute.try_into().map_err(|_| {
+        Refused::malformed(format!("a time to live of {} bytes in place of 8", attribute.len()))
+    })?;
+    Ok(Some(i64::from_be_bytes(bytes)).filter(|ttl_ms| *ttl_ms != i64::MAX))
+}
+
+fn returns_results(mutation: &proto::MutationProto) -> Result<bool, Refused> {
+    match attribute(&mutation.attribute, RETURN_RESULTS_ATTRIBUTE) {
+        None => Ok(true),
+        Some([flag]) => Ok(*flag != 0),
+        Some(other) => Err(Refused::malformed(format!("Array has wrong size: {}", other.len()))),
+    }
 }
 
 /// Passes over the cells of a mutation that is not carried out.
@@ -72,7 +94,8 @@ fn kind(mutation: &proto::MutationProto) -> Result<MutationKind, Refused> {
     match mutation.mutate_type.map(MutationType::try_from) {
         Some(Ok(MutationType::Put)) => Ok(MutationKind::Put),
         Some(Ok(MutationType::Delete)) => Ok(MutationKind::Delete),
-        Some(Ok(other)) => Err(Refused::Unsupported(other.as_str_name().into())),
+        Some(Ok(MutationType::Increment)) => Ok(MutationKind::Increment),
+        Some(Ok(MutationType::Append)) => Ok(MutationKind::Append),
         Some(Err(_)) | None => Err(Refused::malformed("Missing required field: mutate_type")),
     }
 }
@@ -95,7 +118,7 @@ fn check_cell(cell: &KeyValue, row: &[u8], kind: MutationKind) -> Result<(), Ref
         return Err(Refused::WrongRow(format!("The row in {found} doesn't match the original one {row}")));
     }
     let fits = match kind {
-        MutationKind::Put => view.kind() == CellType::Put,
+        MutationKind::Put | MutationKind::Increment | MutationKind::Append => view.kind() == CellType::Put,
         MutationKind::Delete => view.kind().is_delete(),
     };
     if fits {
@@ -116,7 +139,9 @@ fn add_column(
     for value in &column.qualifier_value {
         check_tags(value.tags())?;
         let (timestamp, cell_type, content) = match kind {
-            MutationKind::Put => put_parts(mutation, value)?,
+            MutationKind::Put => put_parts(value, mutation.timestamp)?,
+            // The timestamp of the mutation means nothing here.
+            MutationKind::Increment | MutationKind::Append => put_parts(value, None)?,
             MutationKind::Delete => delete_parts(value),
         };
         cells.push(KeyValue::with_tags(
@@ -132,14 +157,11 @@ fn add_column(
     Ok(())
 }
 
-fn put_parts<'a>(
-    mutation: &proto::MutationProto,
-    value: &'a QualifierValue,
-) -> Result<(i64, CellType, &'a [u8]), Refused> {
+fn put_parts(value: &QualifierValue, otherwise: Option<u64>) -> Result<(i64, CellType, &[u8]), Refused> {
     let Some(content) = &value.value else {
         return Err(Refused::malformed("Missing required field: qualifier value"));
     };
-    let timestamp = value.timestamp.or(mutation.timestamp).map_or(LATEST_TIMESTAMP, u64::cast_signed);
+    let timestamp = value.timestamp.or(otherwise).map_or(LATEST_TIMESTAMP, u64::cast_signed);
     Ok((timestamp, CellType::Put, content))
 }
 

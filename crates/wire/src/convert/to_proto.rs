@@ -3,9 +3,11 @@
 use bytes::{Bytes, BytesMut};
 use cell::LATEST_TIMESTAMP;
 use cell::codec::Codec;
+use cell::condition::{CompareOperator, Condition, Test};
 use cell::mutation::{Durability, Mutation, MutationKind};
 use cell::query::{CellSelection, Get, Scan, TimeRange};
 use cell::{CellType, KeyValue};
+use prost::Message;
 use proto::mutation_proto::column_value::QualifierValue;
 use proto::mutation_proto::{ColumnValue, DeleteType, Durability as ProtoDurability, MutationType};
 
@@ -72,17 +74,54 @@ pub fn mutation_in_block(mutation: &Mutation, block: &mut BytesMut) -> proto::Mu
     proto::MutationProto { associated_cell_count: Some(count), ..without_cells(mutation) }
 }
 
+/// A condition of a column, as HBase's clients send it.
+pub fn condition(condition: &Condition) -> proto::Condition {
+    let Test::Column(test) = &condition.test;
+    let operator = match test.operator {
+        CompareOperator::Less => proto::CompareType::Less,
+        CompareOperator::LessOrEqual => proto::CompareType::LessOrEqual,
+        CompareOperator::Equal => proto::CompareType::Equal,
+        CompareOperator::NotEqual => proto::CompareType::NotEqual,
+        CompareOperator::GreaterOrEqual => proto::CompareType::GreaterOrEqual,
+        CompareOperator::Greater => proto::CompareType::Greater,
+    };
+    let comparable = proto::ByteArrayComparable { value: Some(test.value.clone()) };
+    let comparator = proto::BinaryComparator { comparable };
+    proto::Condition {
+        row: condition.row.clone(),
+        family: Some(test.family.clone()),
+        qualifier: Some(test.qualifier.clone()),
+        compare_type: Some(operator.into()),
+        comparator: Some(proto::Comparator {
+            name: "org.apache.hadoop.hbase.filter.BinaryComparator".into(),
+            serialized_comparator: Some(comparator.encode_to_vec().into()),
+        }),
+        time_range: time_range(condition.time_range),
+        ..proto::Condition::default()
+    }
+}
+
 fn without_cells(mutation: &Mutation) -> proto::MutationProto {
     let mutate_type = match mutation.kind {
         MutationKind::Put => MutationType::Put,
         MutationKind::Delete => MutationType::Delete,
+        MutationKind::Increment => MutationType::Increment,
+        MutationKind::Append => MutationType::Append,
     };
+    let attribute = |name: &str, value: &[u8]| proto::NameBytesPair {
+        name: name.into(),
+        value: Some(Bytes::copy_from_slice(value)),
+    };
+    let ttl = mutation.ttl_ms.map(|ttl_ms| attribute("_ttl", &ttl_ms.to_be_bytes()));
+    let no_results = (!mutation.return_results).then(|| attribute("_rr_", &[0]));
     proto::MutationProto {
         row: Some(mutation.row.clone()),
         mutate_type: Some(mutate_type.into()),
         timestamp: (mutation.timestamp != LATEST_TIMESTAMP).then_some(mutation.timestamp.cast_unsigned()),
         durability: Some(durability(mutation.durability).into()),
         nonce: (mutation.nonce.1 > 0).then_some(mutation.nonce.1),
+        attribute: ttl.into_iter().chain(no_results).collect(),
+        time_range: time_range(mutation.time_range),
         ..proto::MutationProto::default()
     }
 }

@@ -1,0 +1,240 @@
+//! Changes of one row that depend on what it holds: increments and appends, checks, and several mutations as one.
+//!
+//! Under the row's lock the condition is judged, the new values are computed and all is published, as one edit. What is
+//! read is what the last write left, durable or not: the log keeps the order, so nothing that depends on a write
+//! survives without it. An answer that tells of others' writes waits until they are durable.
+//!
+//! A change that a client sends again under its nonce is not made again; the answer is read anew, as of the first time.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use cell::KeyValue;
+use cell::condition::{Condition, Test};
+use cell::mutation::Mutation;
+use cell::query::{CellSelection, FamilyColumns, Get, Scan};
+use hfile::Block;
+
+use crate::error::{Error, Result};
+use crate::nonces::{Claim, Turn};
+use crate::region::Region;
+use crate::region::encode::{self, Batch};
+use crate::region::write::{Halt, Published};
+
+/// What became of a change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Changed {
+    /// Whether the condition held, or there was none. If not, nothing was changed.
+    pub matched: bool,
+    /// For each mutation the cells it has made, in order, if it is an increment or an append; no cells, if they were
+    /// not asked for.
+    pub results: Vec<Option<Vec<KeyValue>>>,
+}
+
+impl Changed {
+    fn unmatched() -> Changed {
+        Changed { matched: false, results: Vec::new() }
+    }
+}
+
+/// What trying came to.
+enum Attempt {
+    Published(Published),
+    /// The condition does not hold, as all up to this sequence id left the row.
+    Unmatched(u64),
+    /// There is nothing to write.
+    Nothing,
+}
+
+impl Region {
+    /// Makes changes of one row, all or none, if `condition` holds.
+    ///
+    /// The mutations see what the row held before, not what others among them do. The first nonce among them is that
+    /// of the whole change.
+    ///
+    /// # Errors
+    /// As [`Region::batch_atomic`]; [`Error::BadRequest`] also for mutations or a condition of several rows, and for
+    /// an increment of what is no number.
+    pub async fn change(&self, condition: Option<&Condition>, mutations: Vec<Mutation>) -> Result<Changed> {
+        self.counters.count_writes(mutations.len());
+        self.admit()?;
+        let Some(first) = mutations.first() else {
+            return Ok(Changed { matched: true, results: Vec::new() });
+        };
+        self.check_change(condition, &mutations, &first.row)?;
+        let nonces = mutations.iter().map(|mutation| mutation.nonce);
+        let nonce = nonces.clone().find(|nonce| nonce.1 != 0).unwrap_or_default();
+        let claim = match self.services.nonces.claim(nonce).await {
+            Turn::First(claim) => claim,
+            Turn::Again(seq_id) => return self.tell_again(&mutations, seq_id).await,
+        };
+        self.make(condition, &mutations, claim).await
+    }
+
+    async fn make(
+        &self,
+        condition: Option<&Condition>,
+        mutations: &[Mutation],
+        claim: Claim,
+    ) -> Result<Changed> {
+        let mut warm = Vec::new();
+        let attempt = loop {
+            match self.try_change(condition, mutations, &warm) {
+                Ok(attempt) => break attempt,
+                Err(Halt::Cold(miss)) => self.load(miss, &mut warm).await?,
+                Err(Halt::Failed(error)) => return Err(error),
+            }
+        };
+        let mut results: Vec<Option<Vec<KeyValue>>> =
+            mutations.iter().map(|mutation| mutation.kind.reads().then(Vec::new)).collect();
+        match attempt {
+            Attempt::Nothing => {}
+            Attempt::Unmatched(seq_id) => {
+                self.mvcc.wait_visible(seq_id).await?;
+                return Ok(Changed::unmatched());
+            }
+            Attempt::Published(Published { seq_id, answers }) => {
+                // Before anything is waited for: a call that is given up must not be made again.
+                claim.done(seq_id, self.services.env.clock.now_ms());
+                for (at, cell) in answers {
+                    results[at].get_or_insert_default().push(cell);
+                }
+                self.mvcc.wait_visible(seq_id).await?;
+            }
+        }
+        Ok(Changed { matched: true, results })
+    }
+
+    /// Judges and publishes under the row's lock.
+    fn try_change(
+        &self,
+        condition: Option<&Condition>,
+        mutations: &[Mutation],
+        warm: &[Arc<Block>],
+    ) -> std::result::Result<Attempt, Halt> {
+        let _locked = self.rows.lock(std::iter::once(&mutations[0].row[..]));
+        let mut batch = Batch::default();
+        if let Some(condition) = condition {
+            match self.judge(condition, warm)? {
+                Judged::Holds { newest } => batch.puts_not_before = newest,
+                Judged::Fails => return Ok(Attempt::Unmatched(self.mvcc.write_point())),
+            }
+        }
+        for (at, mutation) in mutations.iter().enumerate() {
+            if mutation.kind.reads() {
+                let computed = self.compute(mutation, warm)?;
+                batch.add_computed(self, (at, mutation), &computed);
+            } else {
+                batch.add(self, mutation)?;
+            }
+        }
+        if batch.is_empty() {
+            return Ok(Attempt::Nothing);
+        }
+        self.publish_locked(&mut batch, warm).map(Attempt::Published)
+    }
+
+    fn judge(&self, condition: &Condition, warm: &[Arc<Block>]) -> std::result::Result<Judged, Halt> {
+        let Test::Column(test) = &condition.test;
+        let columns =
+            FamilyColumns { family: test.family.clone(), qualifiers: Some(vec![test.qualifier.clone()]) };
+        let selection = CellSelection {
+            columns: vec![columns],
+            time_range: condition.time_range,
+            ..CellSelection::default()
+        };
+        let get = Get { row: condition.row.clone(), selection, existence_only: false };
+        let found = self.read_published(&get, warm)?;
+        let newest = found.cells.first().map(|(cell, _)| cell.view(0));
+        Ok(match test.passes(newest.map(|cell| cell.value)) {
+            true => Judged::Holds { newest: newest.map(|cell| cell.timestamp()) },
+            false => Judged::Fails,
+        })
+    }
+
+    /// What can be refused without a look at the row.
+    fn check_change(&self, condition: Option<&Condition>, mutations: &[Mutation], row: &Bytes) -> Result<()> {
+        encode::check_row(self, row)?;
+        if mutations.iter().any(|mutation| mutation.row != row) {
+            return Err(Error::bad_request("All rows of an atomic batch must be the same"));
+        }
+        if let Some(condition) = condition {
+            if condition.row != row {
+                return Err(Error::bad_request("Action's getRow must match"));
+            }
+            let Test::Column(test) = &condition.test;
+            self.store_of(&test.family)?;
+        }
+        for mutation in mutations.iter().filter(|mutation| mutation.kind.reads()) {
+            for cell in mutation.cells.iter().map(|cell| cell.view(0)) {
+                encode::check_cell(mutation, &cell)?;
+                self.store_of(cell.family())?;
+                encode::check_size(self, &cell)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Answers a change that was made under `seq_id`.
+    async fn tell_again(&self, mutations: &[Mutation], seq_id: u64) -> Result<Changed> {
+        // A nonce of a region that is gone may be greater than any here; then there is nothing to wait for.
+        if seq_id <= self.mvcc.write_point() {
+            self.mvcc.wait_visible(seq_id).await?;
+        }
+        let mut results = Vec::with_capacity(mutations.len());
+        for mutation in mutations {
+            results.push(match mutation.kind.reads() {
+                true if mutation.return_results => Some(self.read_again(mutation, seq_id).await?),
+                true => Some(Vec::new()),
+                false => None,
+            });
+        }
+        Ok(Changed { matched: true, results })
+    }
+
+    /// The columns of an increment or append as of `seq_id`; as they are now, if a flush dropped what was then.
+    async fn read_again(&self, mutation: &Mutation, seq_id: u64) -> Result<Vec<KeyValue>> {
+        let columns = columns_of(mutation);
+        let wanted: usize = columns.iter().map(|family| family.qualifiers.as_ref().map_or(0, Vec::len)).sum();
+        let selection = CellSelection { columns, ..CellSelection::default() };
+        let get = Get { row: mutation.row.clone(), selection, existence_only: false };
+        let mut found = self.scan_all(&Scan { read_point: Some(seq_id), ..Scan::of(&get) }).await?;
+        if found.cells.len() < wanted {
+            found = self.get(&get).await?;
+        }
+        Ok(found.cells.into_iter().map(|(cell, _)| cell).collect())
+    }
+}
+
+/// What a condition came to.
+enum Judged {
+    /// It holds; the timestamp of the cell looked at, if there is one.
+    Holds {
+        newest: Option<i64>,
+    },
+    Fails,
+}
+
+/// The columns of a mutation's cells, each once, in order.
+pub(super) fn columns_of(mutation: &Mutation) -> Vec<FamilyColumns> {
+    let mut columns: Vec<(Bytes, Bytes)> = mutation
+        .cells
+        .iter()
+        .map(|cell| {
+            let (bytes, view) = (cell.bytes(), cell.view(0));
+            (bytes.slice_ref(view.family()), bytes.slice_ref(view.qualifier()))
+        })
+        .collect();
+    columns.sort_unstable();
+    columns.dedup();
+    let mut families: Vec<FamilyColumns> = Vec::new();
+    for (family, qualifier) in columns {
+        match families.last_mut() {
+            Some(last) if last.family == family => {
+                last.qualifiers.get_or_insert_default().push(qualifier);
+            }
+            _ => families.push(FamilyColumns { family, qualifiers: Some(vec![qualifier]) }),
+        }
+    }
+    families
+}

@@ -1,0 +1,117 @@
+//! What increments and appends write: the newest version of each column, changed.
+//!
+//! A new cell comes after the one it was made from: its timestamp is the server's clock, or one more than the old one's
+//! if that is later. It keeps the old cell's tags behind those of the request; a time to live of the request takes the
+//! place of all others. A column without a version is written as the request has it, with its timestamp.
+//!
+//! Source: HBase `HRegion.reckonDeltas`.
+
+use std::sync::Arc;
+
+use cell::mutation::{Mutation, MutationKind};
+use cell::query::{CellSelection, Get};
+use cell::{Cell, CellType, KeyValue, LATEST_TIMESTAMP, tags};
+use hfile::Block;
+
+use crate::error::{Error, Result};
+use crate::region::Region;
+use crate::region::change::columns_of;
+use crate::region::encode::{self, Stamp};
+use crate::region::write::Halt;
+
+impl Region {
+    /// The cells that an increment or append writes, in order, each with its store and how it is stamped.
+    ///
+    /// REQUIRES: the lock of its row.
+    pub(super) fn compute(
+        &self,
+        mutation: &Mutation,
+        warm: &[Arc<Block>],
+    ) -> std::result::Result<Vec<(usize, KeyValue, Stamp)>, Halt> {
+        let selection = CellSelection {
+            columns: columns_of(mutation),
+            time_range: mutation.time_range,
+            ..CellSelection::default()
+        };
+        if selection.columns.is_empty() {
+            return Ok(Vec::new());
+        }
+        let get = Get { row: mutation.row.clone(), selection, existence_only: false };
+        let stored = self.read_published(&get, warm)?;
+        let order = self.table.order();
+        let mut deltas: Vec<Cell<'_>> = mutation.cells.iter().map(|cell| cell.view(0)).collect();
+        deltas.sort_by(|left, right| order.compare(left, right));
+        let mut computed = Vec::with_capacity(deltas.len());
+        for delta in &deltas {
+            let current = stored
+                .cells
+                .iter()
+                .map(|(cell, _)| cell.view(0))
+                .find(|cell| (cell.family(), cell.qualifier()) == (delta.family(), delta.qualifier()));
+            let (cell, stamp) = new_cell(mutation, delta, current.as_ref())?;
+            self.check_new_size(&cell)?;
+            computed.push((self.store_of(delta.family())?, cell, stamp));
+        }
+        Ok(computed)
+    }
+
+    fn check_new_size(&self, cell: &KeyValue) -> Result<()> {
+        let limit = self.options().cell_bytes_max;
+        let bytes = encode::LENGTH_LEN + cell.bytes().len();
+        if limit > 0 && bytes as u64 > limit {
+            let what =
+                format!("Cell with size {bytes} exceeds limit of {limit} bytes in region {}", self.name);
+            return Err(Error::bad_request(what));
+        }
+        Ok(())
+    }
+}
+
+fn new_cell(mutation: &Mutation, delta: &Cell<'_>, current: Option<&Cell<'_>>) -> Result<(KeyValue, Stamp)> {
+    let value = match mutation.kind {
+        MutationKind::Increment => sum(delta.value, current.map(|cell| cell.value))?.to_be_bytes().to_vec(),
+        _ => joined(current.map_or(&[], |cell| cell.value), delta.value)?,
+    };
+    let old_tags = current.map_or(&[][..], |cell| cell.tags);
+    let tags = tags::joined(&[delta.tags, old_tags], mutation.ttl_ms).ok_or_else(encode::too_many_tags)?;
+    let (timestamp, stamp) = match current {
+        // The greatest timestamps stand for others in requests and seek keys: no cell gets them.
+        Some(cell) => {
+            (LATEST_TIMESTAMP, Stamp::NotBefore(cell.timestamp().saturating_add(1).min(LATEST_TIMESTAMP - 1)))
+        }
+        None => (delta.timestamp(), encode::stamp_of(delta.timestamp())),
+    };
+    let cell = KeyValue::with_tags(
+        delta.row(),
+        delta.family(),
+        delta.qualifier(),
+        timestamp,
+        CellType::Put,
+        &value,
+        &tags,
+    );
+    Ok((cell, stamp))
+}
+
+fn sum(delta: &[u8], current: Option<&[u8]>) -> Result<i64> {
+    let delta = number(delta)?;
+    Ok(match current {
+        Some(current) => number(current)?.wrapping_add(delta),
+        None => delta,
+    })
+}
+
+fn number(value: &[u8]) -> Result<i64> {
+    let bytes = value
+        .try_into()
+        .map_err(|_| Error::bad_request(format!("Field is not a long, it's {} bytes wide", value.len())))?;
+    Ok(i64::from_be_bytes(bytes))
+}
+
+fn joined(current: &[u8], suffix: &[u8]) -> Result<Vec<u8>> {
+    // Where cells have no limit of their own, that of the log is one.
+    if current.len() + suffix.len() > wal::CELLS_LEN_MAX {
+        return Err(Error::bad_request("a value is longer than an edit of the log can be"));
+    }
+    Ok([current, suffix].concat())
+}

@@ -1,0 +1,81 @@
+//! Conditions of changes (checkAndMutate) as clients send them.
+//!
+//! HBase takes from the comparator of a condition nothing but its value, which it compares byte by byte, whatever the
+//! class. So a regular expression is compared with the cell as the text it is.
+//!
+//! Source: HBase `ProtobufUtil.toCheckAndMutate`, and the `parseFrom` of each comparator.
+
+use bytes::Bytes;
+use cell::condition::{ColumnTest, CompareOperator, Condition, Test};
+use prost::Message;
+
+use crate::convert::Refused;
+use crate::convert::from_proto::{check_family_len, check_row, time_range};
+use crate::filter;
+
+/// Where the names of comparators begin.
+const PACKAGE: &str = "org.apache.hadoop.hbase.filter.";
+
+/// What must hold of a row for a change to be made.
+///
+/// # Errors
+/// [`Refused`] for an impossible row, family or time, for filters, and for comparators and operators that HBase does not
+/// have or does not take here.
+pub fn condition(condition: &proto::Condition) -> Result<Condition, Refused> {
+    check_row(&condition.row)?;
+    Ok(Condition {
+        row: condition.row.clone(),
+        time_range: time_range(condition.time_range.as_ref())?,
+        test: test(condition)?,
+    })
+}
+
+fn test(condition: &proto::Condition) -> Result<Test, Refused> {
+    filter::refuse(condition.filter.as_ref())?;
+    let Some(comparator) = &condition.comparator else {
+        return Err(Refused::malformed("a condition without a filter and a comparator"));
+    };
+    check_family_len(condition.family())?;
+    Ok(Test::Column(ColumnTest {
+        family: condition.family.clone().unwrap_or_default(),
+        qualifier: condition.qualifier.clone().unwrap_or_default(),
+        operator: operator(condition)?,
+        value: value_of(comparator)?,
+    }))
+}
+
+fn operator(condition: &proto::Condition) -> Result<CompareOperator, Refused> {
+    match condition.compare_type.map(proto::CompareType::try_from) {
+        Some(Ok(proto::CompareType::Less)) => Ok(CompareOperator::Less),
+        Some(Ok(proto::CompareType::LessOrEqual)) => Ok(CompareOperator::LessOrEqual),
+        Some(Ok(proto::CompareType::Equal)) => Ok(CompareOperator::Equal),
+        Some(Ok(proto::CompareType::NotEqual)) => Ok(CompareOperator::NotEqual),
+        Some(Ok(proto::CompareType::GreaterOrEqual)) => Ok(CompareOperator::GreaterOrEqual),
+        Some(Ok(proto::CompareType::Greater)) => Ok(CompareOperator::Greater),
+        Some(Ok(proto::CompareType::NoOp)) => Err(Refused::malformed("Unknown Compare op NO_OP")),
+        Some(Err(_)) | None => Err(Refused::malformed("Missing required field: compare_type")),
+    }
+}
+
+/// The value of a comparator.
+fn value_of(comparator: &proto::Comparator) -> Result<Bytes, Refused> {
+    let bytes = comparator.serialized_comparator.clone().unwrap_or_default();
+    let unknown = || Refused::Unsupported(format!("comparator {}", comparator.name));
+    let comparable = |comparable: proto::ByteArrayComparable| comparable.value.unwrap_or_default();
+    match comparator.name.strip_prefix(PACKAGE).ok_or_else(unknown)? {
+        "BinaryComparator" => Ok(comparable(parse::<proto::BinaryComparator>(bytes)?.comparable)),
+        "BinaryComponentComparator" => Ok(parse::<proto::BinaryComponentComparator>(bytes)?.value),
+        "BinaryPrefixComparator" => Ok(comparable(parse::<proto::BinaryPrefixComparator>(bytes)?.comparable)),
+        "LongComparator" => Ok(comparable(parse::<proto::LongComparator>(bytes)?.comparable)),
+        "BigDecimalComparator" => Ok(comparable(parse::<proto::BigDecimalComparator>(bytes)?.comparable)),
+        "BitComparator" => Ok(comparable(parse::<proto::BitComparator>(bytes)?.comparable)),
+        "NullComparator" => Ok(Bytes::new()),
+        "RegexStringComparator" => Ok(parse::<proto::RegexStringComparator>(bytes)?.pattern.into()),
+        "SubstringComparator" => Ok(parse::<proto::SubstringComparator>(bytes)?.substr.to_lowercase().into()),
+        _ => Err(unknown()),
+    }
+}
+
+fn parse<M: Message + Default>(bytes: Bytes) -> Result<M, Refused> {
+    M::decode(bytes).map_err(|error| Refused::malformed(format!("not a comparator: {error}")))
+}

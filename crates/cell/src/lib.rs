@@ -4,13 +4,14 @@
 //! * [`key`]: building and taking apart the key part, seek keys;
 //! * [`order`]: HBase's total order of keys, plain and for `hbase:meta`;
 //! * [`codec`]: cells on the wire (KeyValueCodec);
-//! * [`query`], [`mutation`]: Get, Scan, Put, Delete as values;
+//! * [`query`], [`mutation`]: Get, Scan, Put, Delete as values; [`filter`]: what scans leave out;
 //! * [`schema`], [`region`]: tables, families, regions and their names.
 //!
 //! Knows nothing about: files, blocks, protobuf, sockets. No input or output happens here.
 
 pub mod cell;
 pub mod codec;
+pub mod filter;
 pub mod key;
 pub mod mutation;
 pub mod order;

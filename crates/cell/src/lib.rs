@@ -6,6 +6,7 @@
 //! * [`codec`]: cells on the wire (KeyValueCodec);
 //! * [`tags`]: what cells say about themselves;
 //! * [`query`], [`mutation`], [`condition`]: Get, Scan, Put, Delete, Increment, Append, checks as values;
+//! * [`filter`]: what reads leave out, as values;
 //! * [`schema`], [`region`]: tables, families, regions and their names.
 //!
 //! Knows nothing about: files, blocks, protobuf, sockets. No input or output happens here.
@@ -13,6 +14,7 @@
 pub mod cell;
 pub mod codec;
 pub mod condition;
+pub mod filter;
 pub mod key;
 pub mod mutation;
 pub mod order;

@@ -1,6 +1,10 @@
 //! What is asked of a region: columns, times, versions, rows.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
+
+use crate::filter::Filter;
 
 /// A range of timestamps `[from, to)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,7 +48,7 @@ pub struct FamilyColumns {
 }
 
 /// What Get and Scan have in common: which cells of a row are wanted.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct CellSelection {
     /// Families and columns, sorted by family; empty for all families.
     pub columns: Vec<FamilyColumns>,
@@ -60,6 +64,10 @@ pub struct CellSelection {
     pub store_offset: u32,
     /// Whether blocks read stay in the cache.
     pub cache_blocks: bool,
+    /// What else is left out.
+    pub filter: Option<Arc<Filter>>,
+    /// Whether families that the filter does not look at may be read behind the others; `None` for as the server likes.
+    pub load_families_on_demand: Option<bool>,
 }
 
 impl Default for CellSelection {
@@ -72,6 +80,8 @@ impl Default for CellSelection {
             store_limit: None,
             store_offset: 0,
             cache_blocks: true,
+            filter: None,
+            load_families_on_demand: None,
         }
     }
 }
@@ -94,7 +104,7 @@ impl CellSelection {
 }
 
 /// A read of one row.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Get {
     /// The row.
     pub row: Bytes,
@@ -105,7 +115,7 @@ pub struct Get {
 }
 
 /// A read of rows in order.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Scan {
     /// Where to begin; empty for the first row (the last one if reversed).
     pub start_row: Bytes,

@@ -10,13 +10,15 @@
 //!
 //! The reading half:
 //! * [`memstore`]: cells in memory, in order;
-//! * [`scanner`]: merging, deletes, versions, limits: from views to results.
+//! * [`scanner`]: merging, deletes, versions, limits: from views to results;
+//! * [`filter`]: filters at work.
 //!
 //! Usable as a library without a server. Knows nothing about: protobuf, sockets, ZooKeeper, Java class names.
 
 pub mod budget;
 pub mod chores;
 pub mod error;
+pub mod filter;
 pub mod memstore;
 pub mod mvcc;
 pub mod nonces;

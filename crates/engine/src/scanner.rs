@@ -15,18 +15,22 @@
 //! * [`select`]: memstores and files that cannot hold anything wanted are left out;
 //! * [`source`]: cells newer than the read point are passed over;
 //! * [`matcher`], with [`deletes`] and [`columns`]: HBase's retention rules, cell by cell in key order;
+//! * [`filtered`]: what a [filter](crate::filter) says, together with the rules;
 //! * [`region`]: rows, their limits and how they are cut into results.
 //!
-//! Not here: filters of rows and cells, blocks and their cache (`hfile`, `cache`).
+//! Not here: filters themselves ([`crate::filter`]), blocks and their cache (`hfile`, `cache`).
 
 mod blocks;
 mod columns;
 mod compact;
 mod deletes;
+mod filtered;
 mod load;
 mod matcher;
 mod merge;
+mod output;
 mod region;
+mod row_filter;
 mod rules;
 mod select;
 mod sink;

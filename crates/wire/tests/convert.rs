@@ -2,11 +2,14 @@
 
 #![allow(clippy::unwrap_used)] // A panic is how a test fails.
 
+use std::sync::Arc;
+
 use base::env::Random;
 use base::testing::SeededRandom;
 use bytes::{Bytes, BytesMut};
 use cell::codec::{CellBlockReader, Codec};
 use cell::condition::{ColumnTest, CompareOperator, Condition, Test};
+use cell::filter::Filter;
 use cell::mutation::{Durability, Mutation};
 use cell::query::{CellSelection, FamilyColumns, Get, Scan, TimeRange};
 use cell::{CellType, KeyValue, LATEST_TIMESTAMP};
@@ -36,6 +39,8 @@ fn selection() -> CellSelection {
         store_limit: Some(0),
         store_offset: 2,
         cache_blocks: false,
+        filter: Some(Arc::new(Filter::Page { page_size: 7 })),
+        load_families_on_demand: Some(false),
     }
 }
 

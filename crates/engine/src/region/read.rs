@@ -30,7 +30,12 @@ impl Region {
         let stores = self.rules.iter().zip(&view.stores);
         let now_ms = self.services.env.clock.now_ms() as i64;
         let scan = cut_to_region(scan, &self.info);
-        RegionScanner::new(stores, self.table.order(), &scan, guard, now_ms, self.services.loader.clone())
+        let loader = self.services.loader.clone();
+        let mut scanner = RegionScanner::new(stores, self.table.order(), &scan, guard, now_ms, loader)?;
+        if scan.selection.filter.is_some() {
+            scanner.seed(&scan, self.services.env.random.next_u64())?;
+        }
+        Ok(scanner)
     }
 
     /// Reads one row into a list.

@@ -209,7 +209,8 @@ impl Runs {
 /// A scanner that is driven again goes on where it stopped.
 ///
 /// # Errors
-/// [`Error::Corrupt`], [`Error::Fs`], [`Error::Unsupported`]: the scanner cannot go on. A result may be half written.
+/// [`Error::Corrupt`], [`Error::Fs`], [`Error::Unsupported`]: the scanner cannot go on. A result may be half written. The
+/// same for [`Error::BadRequest`]: the filter met what it cannot judge.
 pub async fn drive(
     scanner: &mut RegionScanner,
     limits: &mut Limits,
@@ -218,7 +219,7 @@ pub async fn drive(
     loop {
         match scanner.next(limits, sink) {
             Ok(Progress { stopped: Stopped::Slice, .. }) => tokio::task::yield_now().await,
-            Ok(progress) => return Ok(progress),
+            Ok(progress) => return scanner.refused().map_or(Ok(progress), Err),
             Err(Stop::Failed(error)) => return Err(error.into()),
             Err(Stop::Miss(miss)) => scanner.load(&miss).await?,
         }

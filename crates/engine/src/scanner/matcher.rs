@@ -32,6 +32,35 @@ pub(crate) enum Match {
     NextRow,
 }
 
+impl Match {
+    /// Whether the cell is taken.
+    #[inline]
+    pub(crate) fn includes(self) -> bool {
+        matches!(self, Match::Include | Match::IncludeAndNextColumn | Match::IncludeAndNextRow)
+    }
+}
+
+/// How many versions of a column a read is about.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Versions {
+    /// Wanted at most.
+    pub(crate) wanted: u32,
+    /// Whether a filter chooses among all that the family keeps.
+    pub(crate) filtered: bool,
+}
+
+impl Versions {
+    /// How many are looked at of a family that keeps `kept`.
+    fn looked_at(self, kept: u32) -> u32 {
+        if self.filtered { kept } else { self.returned(kept) }
+    }
+
+    /// How many are returned of a family that keeps `kept`.
+    pub(crate) fn returned(self, kept: u32) -> u32 {
+        self.wanted.min(kept)
+    }
+}
+
 /// Judges the cells of one store, row by row.
 pub(crate) struct Matcher {
     mode: Mode,
@@ -72,12 +101,12 @@ impl Matcher {
         rules: &FamilyRules,
         qualifiers: Option<&[bytes::Bytes]>,
         range: TimeRange,
-        max_versions: u32,
+        versions: Versions,
         now_ms: i64,
     ) -> Matcher {
         let oldest_unexpired = rules.oldest_unexpired(now_ms);
         let limits = VersionLimits {
-            max: max_versions.min(rules.max_versions),
+            max: versions.looked_at(rules.max_versions),
             min: rules.min_versions,
             oldest_unexpired,
         };
@@ -97,9 +126,10 @@ impl Matcher {
     }
 
     /// For a raw scan: markers and what they hide.
-    pub(crate) fn raw(rules: &FamilyRules, range: TimeRange, max_versions: u32, now_ms: i64) -> Matcher {
+    pub(crate) fn raw(rules: &FamilyRules, range: TimeRange, versions: Versions, now_ms: i64) -> Matcher {
         // HBase's raw scans know no family's time to live: all from the epoch on lives.
-        let limits = VersionLimits { max: max_versions, min: rules.min_versions, oldest_unexpired: 0 };
+        let max = versions.looked_at(u32::MAX);
+        let limits = VersionLimits { max, min: rules.min_versions, oldest_unexpired: 0 };
         Matcher {
             mode: Mode::Raw { range },
             columns: Columns::all(limits),
@@ -134,6 +164,11 @@ impl Matcher {
     pub(crate) fn begin_row(&mut self) {
         self.deletes.clear();
         self.columns.clear();
+    }
+
+    /// The rest of the cell's column does not matter, whatever its versions are: what comes next.
+    pub(crate) fn pass_column(&mut self, cell: &Cell<'_>) -> Match {
+        self.columns.pass_column(cell)
     }
 
     /// The qualifier to go to when the current column is done with; `None` for whichever comes next.

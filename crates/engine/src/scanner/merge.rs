@@ -12,6 +12,7 @@ use std::cmp::Ordering;
 use cell::{Cell, CellOrder, CellType, LATEST_TIMESTAMP, OLDEST_TIMESTAMP, key};
 use hfile::{BlockSource, Miss, Stop};
 
+use crate::filter::Hint;
 use crate::scanner::source::{Order, Source};
 
 /// Sources of one store and where they stand.
@@ -162,6 +163,28 @@ impl Merge {
         self.move_forward();
     }
 
+    /// Orders: to a place behind the current cell, as a filter hints.
+    pub(crate) fn follow(&mut self, hint: Hint<'_>) {
+        let Some(current) = self.ready.last().and_then(|at| self.sources[usize::from(*at)].cell()) else {
+            return;
+        };
+        match hint {
+            Hint::Row(row) => set_first_on_row(&mut self.target, row),
+            Hint::Column(qualifier) => set_first_on_column(&mut self.target, &current, qualifier),
+            Hint::Version(timestamp) => set_version(&mut self.target, &current, timestamp),
+            Hint::ColumnEnd => set_last_on_column(&mut self.target, &current),
+        }
+        self.move_forward();
+    }
+
+    /// Gives up all sources: there are no more cells.
+    pub(crate) fn close(&mut self) {
+        self.sources.clear();
+        self.ready.clear();
+        self.moving.clear();
+        self.parked.clear();
+    }
+
     fn move_forward(&mut self) {
         while let Some(at) = self.ready.last().copied() {
             let source = &mut self.sources[usize::from(at)];
@@ -278,6 +301,13 @@ fn set_last_on_row(target: &mut Vec<u8>, row: &[u8]) {
 fn set_first_on_column(target: &mut Vec<u8>, current: &Cell<'_>, qualifier: &[u8]) {
     target.clear();
     key::write(target, current.row(), current.family(), qualifier, LATEST_TIMESTAMP, CellType::Maximum as u8);
+}
+
+fn set_version(target: &mut Vec<u8>, current: &Cell<'_>, timestamp: i64) {
+    target.clear();
+    target.extend_from_slice(key::column_part(current.key));
+    target.extend_from_slice(&timestamp.to_be_bytes());
+    target.push(CellType::Maximum as u8);
 }
 
 fn set_last_on_column(target: &mut Vec<u8>, current: &Cell<'_>) {

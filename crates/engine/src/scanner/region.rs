@@ -19,6 +19,8 @@ use crate::mvcc::ReadGuard;
 use crate::scanner::blocks::Blocks;
 use crate::scanner::load::{BlockLoader, Keep, Runs};
 use crate::scanner::merge::Before;
+use crate::scanner::output::{Output, Way};
+use crate::scanner::row_filter::{RowFilter, RowKey};
 use crate::scanner::rules::FamilyRules;
 use crate::scanner::sink::{Limits, Progress, ResultEnd, ResultSink, Stopped};
 use crate::scanner::store::{Step, StoreScanner};
@@ -30,6 +32,9 @@ const SLICE_BYTES: usize = 64 << 10;
 const CELL_COST: usize = 32;
 /// Cost between two looks at the clock.
 const CLOCK_COST: usize = 4 << 10;
+
+/// What HBase says where a row would be cut that a filter wants to see whole.
+const BATCH_AND_ROWS: &str = "Filter whose hasFilterRow() returns true is incompatible with scans that must stop mid-row because of a limit";
 
 /// A scan over all wanted families of a region, at one read point.
 ///
@@ -49,6 +54,9 @@ pub struct RegionScanner {
     rows_seen: u64,
     rows_returned: u64,
     result: OpenResult,
+    filter: Option<RowFilter>,
+    // Why the filter cannot go on.
+    refused: Option<String>,
     // Reached after the last result; told to the caller when it is known whether there are more rows.
     pending: Option<Stopped>,
     // Cost until the slice ends, and until the clock is looked at.
@@ -101,7 +109,7 @@ impl RegionScanner {
     /// The caller has cut the scan's rows to the region's. `now_ms` is the time by which cells expire.
     ///
     /// # Errors
-    /// [`Error::BadRequest`] for a raw scan of single columns, as in HBase.
+    /// [`Error::BadRequest`] for a raw scan of single columns and for filters that cannot be answered, as in HBase.
     pub fn new<'a>(
         stores: impl IntoIterator<Item = (&'a FamilyRules, &'a StoreView)>,
         order: CellOrder,
@@ -110,6 +118,8 @@ impl RegionScanner {
         now_ms: i64,
         loader: Arc<BlockLoader>,
     ) -> Result<RegionScanner> {
+        let filter =
+            scan.selection.filter.as_ref().map(|_| RowFilter::new(scan, now_ms as u64)).transpose()?;
         let mut wanted = Vec::new();
         for (rules, view) in stores {
             let Some(qualifiers) = scan.selection.wants(&rules.family) else {
@@ -117,6 +127,9 @@ impl RegionScanner {
             };
             if scan.raw && qualifiers.is_some() {
                 return Err(Error::bad_request("Cannot specify any column for a raw scan"));
+            }
+            if let Some(filter) = &filter {
+                filter.check_family(scan, &rules.family)?;
             }
             let read_point = guard.read_point();
             wanted.push(StoreScanner::new(view.clone(), order, rules, scan, qualifiers, read_point, now_ms));
@@ -140,6 +153,8 @@ impl RegionScanner {
             rows_seen: 0,
             rows_returned: 0,
             result: OpenResult::default(),
+            filter,
+            refused: None,
             pending: None,
             slice_left: SLICE_BYTES,
             clock_left: CLOCK_COST,
@@ -162,6 +177,24 @@ impl RegionScanner {
     /// Rows that were looked at since the scan began, and those of them that gave a result.
     pub fn rows_seen_and_returned(&self) -> (u64, u64) {
         (self.rows_seen, self.rows_returned)
+    }
+
+    /// Lets filters that choose at random choose by this number.
+    pub fn seed(&mut self, scan: &Scan, seed: u64) -> Result<()> {
+        if scan.selection.filter.is_some() {
+            self.filter = Some(RowFilter::new(scan, seed)?);
+        }
+        Ok(())
+    }
+
+    /// Whether the filter lets nothing pass any more.
+    pub fn is_filter_done(&self) -> bool {
+        self.filter.as_ref().is_some_and(|filter| filter.scan.is_done())
+    }
+
+    /// Why the scan ended before its time, if it did: a filter met what it cannot judge.
+    pub fn refused(&self) -> Option<Error> {
+        self.refused.as_ref().map(Error::bad_request)
     }
 
     /// Loads what a miss named, and what is read next if rows are read in order.
@@ -220,11 +253,15 @@ impl RegionScanner {
                 if let Some(stopped) = self.pending.take().or_else(|| used_up(limits)) {
                     return Ok(Some(stopped));
                 }
-                self.begin_row();
+                return Ok(self.begin_row());
             }
             Phase::Row(at) => return self.read_row(at, limits, sink),
             Phase::Cut(at, reached) => return self.cut(at, reached, limits, sink),
-            Phase::Done => return Ok(Some(Stopped::Exhausted)),
+            Phase::Done => {
+                // The filter's end and the client's limit may come with the same row.
+                let limit = self.pending.take().filter(|pending| *pending == Stopped::Rows);
+                return Ok(Some(limit.unwrap_or(Stopped::Exhausted)));
+            }
         }
         Ok(None)
     }
@@ -304,13 +341,50 @@ impl RegionScanner {
         Ok(None)
     }
 
-    fn begin_row(&mut self) {
+    fn begin_row(&mut self) -> Option<Stopped> {
         for store in &mut self.stores {
             store.begin_row();
         }
         self.row_returned = false;
-        self.rows_seen += 1;
         self.phase = Phase::Row(0);
+        if let Some(filter) = &mut self.filter {
+            match filter.begin_row(&self.row) {
+                Ok(RowKey::Passes) => {}
+                Ok(RowKey::Filtered) => return self.skip_row(),
+                Ok(RowKey::FilteredButLookedAt) => {}
+                Ok(RowKey::Last) => {
+                    filter.end_row();
+                    self.phase = Phase::Done;
+                    return None;
+                }
+                Err(misfit) => self.refuse(misfit.to_string()),
+            }
+        }
+        self.rows_seen += 1;
+        None
+    }
+
+    /// The row is left out by its key; breaks for others come here too.
+    fn skip_row(&mut self) -> Option<Stopped> {
+        self.rows_seen += 1;
+        if let Some(filter) = &mut self.filter {
+            filter.end_row();
+        }
+        self.leave_row();
+        for store in self.stores.iter_mut().filter(|_| !self.rows.reversed && !self.rows.single) {
+            store.skip_row(&self.row);
+        }
+        if self.slice_left > 0 {
+            return None;
+        }
+        self.slice_left = SLICE_BYTES;
+        Some(Stopped::Slice)
+    }
+
+    fn refuse(&mut self, why: String) {
+        self.refused = Some(why);
+        self.pending = None;
+        self.phase = Phase::Done;
     }
 
     /// Reads cells of the row from the store of index `at` on.
@@ -329,7 +403,12 @@ impl RegionScanner {
         let goes_on = !self.rows.single && !self.rows.reversed;
         while let Some(store) = self.stores.get_mut(at) {
             self.phase = Phase::Row(at);
-            let step = store.step(&self.row, goes_on, &self.blocks, sink, &mut self.result.begun)?;
+            let (filter, way) = match &mut self.filter {
+                Some(filter) => filter.parts(),
+                None => (None, Way::Sink),
+            };
+            let mut output = Output { sink, way, begun: &mut self.result.begun };
+            let step = store.step(&self.row, goes_on, &self.blocks, filter, &mut output)?;
             self.blocks.release_taken();
             let bytes = match step {
                 Step::RowDone => {
@@ -339,15 +418,25 @@ impl RegionScanner {
                 Step::Passed(bytes) => bytes,
                 Step::Written(bytes) => {
                     self.result.cells += 1;
-                    limits.bytes = limits.bytes.saturating_sub(bytes as u64 + 4);
+                    self.account(bytes, limits);
                     bytes
+                }
+                Step::Refused(misfit) => {
+                    self.refuse(misfit.to_string());
+                    return Ok(None);
                 }
             };
             let time_over = self.charge(bytes + CELL_COST, limits);
-            if time_over && !limits.partials {
+            let cuts = limits.partials && self.filter.as_ref().is_none_or(RowFilter::lets_cut);
+            if time_over && !cuts {
                 self.pending = Some(Stopped::Time);
             }
-            if let Some(reached) = self.reached(time_over, matches!(step, Step::Written(_)), limits) {
+            let written = matches!(step, Step::Written(_));
+            if let Some(reached) = self.reached(time_over, written, cuts, limits) {
+                if self.filter.as_ref().is_some_and(|filter| !filter.lets_cut()) {
+                    self.refuse(BATCH_AND_ROWS.to_string());
+                    return Ok(None);
+                }
                 self.phase = Phase::Cut(at, reached);
                 return Ok(None);
             }
@@ -358,6 +447,16 @@ impl RegionScanner {
         }
         self.end_row(limits, sink);
         Ok(None)
+    }
+
+    /// Takes a cell off the limits, if it goes out now.
+    #[inline]
+    fn account(&mut self, bytes: usize, limits: &mut Limits) {
+        let bytes = bytes as u64 + 4;
+        match &mut self.filter {
+            Some(filter) => filter.account(bytes, limits),
+            None => limits.bytes = limits.bytes.saturating_sub(bytes),
+        }
     }
 
     /// Takes the cost of a cell off the budgets; whether the deadline is over.
@@ -372,14 +471,14 @@ impl RegionScanner {
     }
 
     /// The limit that ends the result within its row, if one does.
-    fn reached(&self, time_over: bool, written: bool, limits: &Limits) -> Option<Stopped> {
-        if written && self.result.cells >= self.batch {
+    fn reached(&self, time_over: bool, written: bool, cuts: bool, limits: &Limits) -> Option<Stopped> {
+        if written && self.result.cells >= self.batch && self.filter.as_ref().is_none_or(RowFilter::writes) {
             return Some(Stopped::Results);
         }
-        if written && limits.partials && limits.bytes == 0 {
+        if written && cuts && limits.bytes == 0 {
             return Some(Stopped::Bytes);
         }
-        (time_over && limits.partials).then_some(Stopped::Time)
+        (time_over && cuts).then_some(Stopped::Time)
     }
 
     /// Ends the result where a limit was reached in the row, as a partial one if the row goes on.
@@ -418,20 +517,30 @@ impl RegionScanner {
 
     /// The row is complete; says where to go from here.
     fn end_row(&mut self, limits: &mut Limits, sink: &mut dyn ResultSink) {
+        if let Some(filter) = &mut self.filter {
+            self.result.begun = filter.judge_row(self.result.begun, limits, sink);
+            filter.end_row();
+        }
         self.end_result(false, limits, sink);
         if self.row_returned {
             limits.rows = limits.rows.saturating_sub(1);
             self.row_returned = false;
             self.pending = self.pending.or_else(|| used_up(limits));
         }
-        if self.rows.single {
+        self.leave_row();
+    }
+
+    /// Sends the stores to the next row, if there may be one.
+    fn leave_row(&mut self) {
+        self.result = OpenResult::default();
+        if self.rows.single || self.is_filter_done() {
             self.phase = Phase::Done;
             return;
         }
         self.phase = Phase::Find;
         if self.rows.reversed {
             for store in &mut self.stores {
-                store.merge.leave_row_backward(&self.row);
+                store.leave_row_backward(&self.row);
             }
         }
     }

@@ -129,6 +129,11 @@ async fn fetch(
                 if request.track_scan_metrics() {
                     response.scan_metrics = Some(metrics(before, open.scanner.rows_seen_and_returned()));
                 }
+                // The filter's end is the whole scan's: other regions are not asked. Behind results older clients would
+                // not look at them.
+                if results.len() == 0 && open.scanner.is_filter_done() {
+                    response.more_results = Some(false);
+                }
                 results.into_scan(&mut response);
                 tell(&mut response, progress, &open);
             }
@@ -204,7 +209,9 @@ fn metrics(before: (u64, u64), after: (u64, u64)) -> proto::ScanMetrics {
 /// An error in the middle of a scan: the client opens a scanner again behind the last row it has.
 fn reset(error: &engine::Error) -> JavaException {
     match error {
-        engine::Error::NotServing { .. } | engine::Error::Log { .. } => java_exception(error),
+        engine::Error::NotServing { .. } | engine::Error::Log { .. } | engine::Error::BadRequest { .. } => {
+            java_exception(error)
+        }
         other => {
             JavaException::new(class::SCANNER_RESET, format!("Scanner is closed on the server-side: {other}"))
         }

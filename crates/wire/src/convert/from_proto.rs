@@ -2,16 +2,18 @@
 //!
 //! Source: HBase `ProtobufUtil`, `RSRpcServices`.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use cell::cell::{FAMILY_LEN_MAX, ROW_LEN_MAX, TAGS_LEN_MAX};
 use cell::codec::CellBlockReader;
+use cell::filter::Filter;
 use cell::query::{CellSelection, FamilyColumns, Get, Scan, TimeRange};
 use cell::{CellType, KeyValue, LATEST_TIMESTAMP};
 
 use crate::convert::Refused;
 pub use crate::convert::from_proto_condition::condition;
 pub use crate::convert::from_proto_mutation::{mutation, skip_action, skip_mutation};
-use crate::filter;
 
 /// The attribute of a scan that asks for delete markers too.
 const RAW_ATTRIBUTE: &str = "_raw_";
@@ -19,7 +21,7 @@ const RAW_ATTRIBUTE: &str = "_raw_";
 /// A read of one row.
 ///
 /// # Errors
-/// [`Refused`] for an impossible row, times or versions, for filters, and for `closest_row_before`.
+/// [`Refused`] for an impossible row, times or versions, for filters that are not known, and for `closest_row_before`.
 pub fn get(get: &proto::Get) -> Result<Get, Refused> {
     if get.closest_row_before() {
         return Err(Refused::Obsolete(
@@ -30,7 +32,6 @@ pub fn get(get: &proto::Get) -> Result<Get, Refused> {
     if get.max_versions() == 0 {
         return Err(Refused::malformed("versions must be positive"));
     }
-    filter::refuse(get.filter.as_ref())?;
     let selection = CellSelection {
         columns: columns(&get.column)?,
         time_range: time_range(get.time_range.as_ref())?,
@@ -39,6 +40,8 @@ pub fn get(get: &proto::Get) -> Result<Get, Refused> {
         store_limit: get.store_limit,
         store_offset: get.store_offset(),
         cache_blocks: get.cache_blocks(),
+        filter: filter(get.filter.as_ref())?,
+        load_families_on_demand: get.load_column_families_on_demand,
     };
     Ok(Get { row: get.row.clone(), selection, existence_only: get.existence_only() })
 }
@@ -46,12 +49,11 @@ pub fn get(get: &proto::Get) -> Result<Get, Refused> {
 /// A read of rows in order. The limits of single calls (rows, bytes, time) are the request's and not part of it.
 ///
 /// # Errors
-/// [`Refused`] for impossible rows or times, for filters, and for columns in a raw scan.
+/// [`Refused`] for impossible rows or times, for filters that are not known, and for columns in a raw scan.
 pub fn scan(scan: &proto::Scan) -> Result<Scan, Refused> {
     for row in [scan.start_row(), scan.stop_row()] {
         check_row_len(row)?;
     }
-    filter::refuse(scan.filter.as_ref())?;
     let selection = CellSelection {
         columns: columns(&scan.column)?,
         time_range: time_range(scan.time_range.as_ref())?,
@@ -60,6 +62,8 @@ pub fn scan(scan: &proto::Scan) -> Result<Scan, Refused> {
         store_limit: scan.store_limit,
         store_offset: scan.store_offset(),
         cache_blocks: scan.cache_blocks(),
+        filter: filter(scan.filter.as_ref())?,
+        load_families_on_demand: scan.load_column_families_on_demand,
     };
     let raw =
         attribute(&scan.attribute, RAW_ATTRIBUTE).is_some_and(|value| value.len() == 1 && value[0] != 0);
@@ -123,6 +127,10 @@ fn inline_cell(cell: &proto::Cell) -> Result<KeyValue, Refused> {
     check_tags(tags)?;
     let timestamp = cell.timestamp.map_or(LATEST_TIMESTAMP, u64::cast_signed);
     Ok(KeyValue::with_tags(row, family, cell.qualifier(), timestamp, kind, cell.value(), tags))
+}
+
+fn filter(filter: Option<&proto::Filter>) -> Result<Option<Arc<Filter>>, Refused> {
+    filter.map(|filter| crate::filter::from_proto(filter).map(Arc::new)).transpose()
 }
 
 /// Sorts the columns by family and puts those of one family together.

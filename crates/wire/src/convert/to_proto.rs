@@ -11,6 +11,8 @@ use prost::Message;
 use proto::mutation_proto::column_value::QualifierValue;
 use proto::mutation_proto::{ColumnValue, DeleteType, Durability as ProtoDurability, MutationType};
 
+use crate::filter;
+
 /// A read of one row.
 pub fn get(get: &Get) -> proto::Get {
     let selection = &get.selection;
@@ -24,6 +26,8 @@ pub fn get(get: &Get) -> proto::Get {
         store_offset: (selection.store_offset > 0).then_some(selection.store_offset),
         existence_only: get.existence_only.then_some(true),
         cf_time_range: family_time_ranges(selection),
+        filter: selection.filter.as_deref().map(filter::to_proto),
+        load_column_families_on_demand: selection.load_families_on_demand,
         ..proto::Get::default()
     }
 }
@@ -45,6 +49,8 @@ pub fn scan(scan: &Scan) -> proto::Scan {
         store_offset: (selection.store_offset > 0).then_some(selection.store_offset),
         reversed: scan.reversed.then_some(true),
         cf_time_range: family_time_ranges(selection),
+        filter: selection.filter.as_deref().map(filter::to_proto),
+        load_column_families_on_demand: selection.load_families_on_demand,
         mvcc_read_point: scan.read_point,
         include_start_row: Some(scan.include_start_row),
         include_stop_row: Some(scan.include_stop_row),

@@ -128,6 +128,7 @@ fn scans() -> impl Strategy<Value = Scan> {
                 store_limit,
                 store_offset,
                 cache_blocks: true,
+                ..CellSelection::default()
             },
         };
         if single && !scan.start_row.is_empty() {

@@ -1,0 +1,50 @@
+//! `DependentColumnFilter`: cells with a timestamp that a cell of the reference column of their row has too.
+
+use std::collections::HashSet;
+
+use cell::Cell;
+use cell::filter::Column;
+
+use super::comparator::{Compare, is_of};
+use super::{Evaluate, Judged, ReturnCode};
+
+pub(super) struct DependentColumn {
+    column: Column,
+    compare: Option<Compare>,
+    drop: bool,
+    // Timestamps of the reference column in the current row.
+    stamps: HashSet<i64>,
+}
+
+impl DependentColumn {
+    pub(super) fn new(column: Column, compare: Option<Compare>, drop: bool) -> DependentColumn {
+        DependentColumn { column, compare, drop, stamps: HashSet::new() }
+    }
+}
+
+impl Evaluate for DependentColumn {
+    fn reset(&mut self) {
+        self.stamps.clear();
+    }
+    fn filter_cell(&mut self, cell: &Cell<'_>) -> Judged<ReturnCode> {
+        if !is_of(cell, &self.column) {
+            return Ok(ReturnCode::Include);
+        }
+        if let Some(compare) = &self.compare
+            && compare.fails(cell.value)?
+        {
+            return Ok(ReturnCode::Skip);
+        }
+        self.stamps.insert(cell.timestamp());
+        Ok(if self.drop { ReturnCode::Skip } else { ReturnCode::Include })
+    }
+    fn has_filter_row(&self) -> bool {
+        true
+    }
+    fn edits_rows(&self) -> bool {
+        true
+    }
+    fn keeps(&self, cell: &Cell<'_>) -> bool {
+        self.stamps.contains(&cell.timestamp())
+    }
+}

@@ -1,0 +1,14 @@
+//! `FamilyFilter`: families by their names.
+
+use cell::Cell;
+
+use super::comparator::Compare;
+use super::{Evaluate, Judged, ReturnCode};
+
+pub(super) struct Family(pub(super) Compare);
+
+impl Evaluate for Family {
+    fn filter_cell(&mut self, cell: &Cell<'_>) -> Judged<ReturnCode> {
+        Ok(if self.0.fails(cell.family())? { ReturnCode::NextRow } else { ReturnCode::Include })
+    }
+}

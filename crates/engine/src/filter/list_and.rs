@@ -1,0 +1,141 @@
+//! `FilterList` with `MUST_PASS_ALL`: every filter must let pass.
+//!
+//! Filters are asked in order until one does not include the cell; the code is the farthest jump that all allow. Hinting
+//! filters are asked nevertheless, and a hint wins over every code: the farthest of them.
+//!
+//! Source: HBase `FilterListWithAND`.
+
+use std::cmp::Ordering;
+
+use cell::Cell;
+
+use super::list::Children;
+use super::{Evaluate, Hint, Judged, ReturnCode, ValueForm};
+
+pub(super) struct ListAnd {
+    pub(super) children: Children,
+    pub(super) reversed: bool,
+}
+
+impl Evaluate for ListAnd {
+    fn reset(&mut self) {
+        self.children.reset();
+    }
+
+    /// Every filter hears of the row, because some keep count. One that is at its end ends the question.
+    fn filter_row_key(&mut self, row: &[u8]) -> Judged<bool> {
+        let (mut filtered, mut hinting_passed) = (false, false);
+        for child in &mut self.children.0 {
+            if child.filter.filter_all_remaining() {
+                return Ok(true);
+            }
+            if child.filter.filter_row_key(row)? {
+                filtered = true;
+            } else if child.hinting {
+                // Its cells must be seen, or it cannot say where to go.
+                hinting_passed = true;
+            }
+        }
+        Ok(filtered && !hinting_passed)
+    }
+
+    fn filter_cell(&mut self, cell: &Cell<'_>) -> Judged<ReturnCode> {
+        let mut code = ReturnCode::Include;
+        let mut any_hint = false;
+        // A filter that does not include the cell ends the round for all but hinting ones.
+        let mut round_over = false;
+        for child in &mut self.children.0 {
+            child.hints = false;
+            if round_over {
+                if child.hinting && child.filter.filter_cell(cell)? == ReturnCode::SeekNextUsingHint {
+                    child.hints = true;
+                    any_hint = true;
+                }
+                continue;
+            }
+            // In this kind of list every filter changes the value of a cell that is included.
+            child.included = true;
+            if child.filter.filter_all_remaining() {
+                code = ReturnCode::NextRow;
+                round_over = true;
+                continue;
+            }
+            let own = child.filter.filter_cell(cell)?;
+            child.hints = own == ReturnCode::SeekNextUsingHint;
+            any_hint |= child.hints;
+            code = merge(code, own);
+            round_over = !code.includes();
+        }
+        Ok(if any_hint { ReturnCode::SeekNextUsingHint } else { code })
+    }
+
+    fn filter_all_remaining(&self) -> bool {
+        self.children.0.iter().any(|child| child.filter.filter_all_remaining())
+    }
+
+    fn filter_row(&mut self) -> bool {
+        self.children.0.iter_mut().any(|child| child.filter.filter_row())
+    }
+
+    fn next_hint<'a>(&'a mut self, cell: &Cell<'_>) -> Option<Hint<'a>> {
+        let reversed = self.reversed;
+        let mut farthest: Option<Hint<'a>> = None;
+        let hinting = self.children.0.iter_mut().filter(|child| child.hints);
+        for child in hinting.filter(|child| !child.filter.filter_all_remaining()) {
+            let Some(hint) = child.filter.next_hint(cell) else { continue };
+            let is_farther = farthest.as_ref().is_none_or(|known| {
+                let order = hint.compare(known, cell);
+                order == if reversed { Ordering::Less } else { Ordering::Greater }
+            });
+            if is_farther {
+                farthest = Some(hint);
+            }
+        }
+        farthest
+    }
+
+    fn has_filter_row(&self) -> bool {
+        self.children.has_filter_row()
+    }
+    fn edits_rows(&self) -> bool {
+        self.children.edits_rows()
+    }
+    fn keeps(&self, cell: &Cell<'_>) -> bool {
+        self.children.keeps(cell)
+    }
+    fn transform(&self, value: ValueForm) -> ValueForm {
+        self.children.transform(value)
+    }
+    fn is_family_essential(&self, family: &[u8]) -> bool {
+        self.children.is_family_essential(family)
+    }
+    fn may_end(&self) -> bool {
+        self.children.may_end()
+    }
+    fn sees_skipped_rows(&self) -> bool {
+        self.children.sees_skipped_rows()
+    }
+}
+
+/// The code of two filters that must both let pass.
+pub(super) fn merge(so_far: ReturnCode, own: ReturnCode) -> ReturnCode {
+    use ReturnCode::*;
+    if own == SeekNextUsingHint || so_far == SeekNextUsingHint {
+        return SeekNextUsingHint;
+    }
+    let included = so_far.includes() && own.includes();
+    // How far a code jumps: to the next cell, column or row.
+    let jump = |code: ReturnCode| match code {
+        Include | Skip | SeekNextUsingHint => 0,
+        IncludeAndNextCol | NextCol => 1,
+        IncludeAndSeekNextRow | NextRow => 2,
+    };
+    match (included, jump(so_far).max(jump(own))) {
+        (true, 0) => Include,
+        (true, 1) => IncludeAndNextCol,
+        (true, _) => IncludeAndSeekNextRow,
+        (false, 0) => Skip,
+        (false, 1) => NextCol,
+        (false, _) => NextRow,
+    }
+}

@@ -1,0 +1,14 @@
+//! `QualifierFilter`: columns by their qualifiers.
+
+use cell::Cell;
+
+use super::comparator::Compare;
+use super::{Evaluate, Judged, ReturnCode};
+
+pub(super) struct Qualifier(pub(super) Compare);
+
+impl Evaluate for Qualifier {
+    fn filter_cell(&mut self, cell: &Cell<'_>) -> Judged<ReturnCode> {
+        Ok(if self.0.fails(cell.qualifier())? { ReturnCode::Skip } else { ReturnCode::Include })
+    }
+}

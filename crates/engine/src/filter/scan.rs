@@ -1,0 +1,159 @@
+//! A filter as a scan uses it: what holds for the whole tree is found out once.
+
+use cell::filter::Filter;
+use cell::{Cell, KeyValue};
+
+use super::node::Node;
+use super::{Evaluate, Hint, Judged, ReturnCode, ValueForm};
+use crate::error::{Error, Result};
+
+/// The filter of one scan of one region.
+pub struct ScanFilter {
+    root: Node,
+    has_filter_row: bool,
+    edits_rows: bool,
+    may_end: bool,
+    sees_skipped_rows: bool,
+}
+
+impl ScanFilter {
+    /// A filter before its first row; `seed` is for those that choose at random.
+    ///
+    /// # Errors
+    /// [`Error::BadRequest`] for comparators that cannot be answered as HBase does.
+    pub fn new(filter: &Filter, reversed: bool, seed: u64) -> Result<ScanFilter> {
+        let root = Node::new(filter, reversed, seed)?;
+        Ok(ScanFilter {
+            has_filter_row: root.has_filter_row(),
+            edits_rows: root.edits_rows(),
+            may_end: root.may_end(),
+            sees_skipped_rows: root.sees_skipped_rows(),
+            root,
+        })
+    }
+
+    /// Whether rows are judged when they are complete: they must not be cut.
+    pub fn has_filter_row(&self) -> bool {
+        self.has_filter_row
+    }
+
+    /// Whether [`keeps`](ScanFilter::keeps) leaves cells out of complete rows.
+    pub fn edits_rows(&self) -> bool {
+        self.edits_rows
+    }
+
+    /// Whether cells of rows that were passed over by key must be shown to it nevertheless.
+    pub fn sees_skipped_rows(&self) -> bool {
+        self.sees_skipped_rows
+    }
+
+    /// Whether cells of `family` matter to which rows pass.
+    pub fn is_family_essential(&self, family: &[u8]) -> bool {
+        self.root.is_family_essential(family)
+    }
+
+    /// Whether nothing passes any more.
+    #[inline]
+    pub fn is_done(&self) -> bool {
+        self.may_end && self.root.filter_all_remaining()
+    }
+
+    /// Whether a row is passed over by its key.
+    ///
+    /// # Errors
+    /// [`Misfit`](super::Misfit), as from all that compares.
+    pub fn filter_row_key(&mut self, row: &[u8]) -> Judged<bool> {
+        if self.is_done() {
+            return Ok(true);
+        }
+        self.root.filter_row_key(row)
+    }
+
+    /// What becomes of a cell.
+    ///
+    /// # Errors
+    /// [`Misfit`](super::Misfit).
+    #[inline]
+    pub fn filter_cell(&mut self, cell: &Cell<'_>) -> Judged<ReturnCode> {
+        self.root.filter_cell(cell)
+    }
+
+    /// Where to go from the cell that was judged last.
+    pub fn next_hint<'a>(&'a mut self, cell: &Cell<'_>) -> Option<Hint<'a>> {
+        self.root.next_hint(cell)
+    }
+
+    /// What the value of the cell that was included last becomes.
+    #[inline]
+    pub fn transform(&self, cell: &Cell<'_>) -> ValueForm {
+        self.root.transform(ValueForm::Whole(cell.value.len() as u32))
+    }
+
+    /// Whether a cell of a complete row stays in it.
+    pub fn keeps(&self, cell: &Cell<'_>) -> bool {
+        self.root.keeps(cell)
+    }
+
+    /// Whether a complete row that has cells is dropped.
+    pub fn filter_row(&mut self) -> bool {
+        self.root.filter_row()
+    }
+
+    /// A row is behind.
+    pub fn reset(&mut self) {
+        self.root.reset();
+    }
+}
+
+/// Whether any of the cells of a row, which are in order, passes a filter: the condition of a checkAndMutate.
+///
+/// The cells are those that a read without a filter gives, in all versions that the family keeps.
+///
+/// # Errors
+/// [`Error::BadRequest`] for comparators that cannot be answered as HBase does.
+pub fn passes(filter: &Filter, cells: &[KeyValue]) -> Result<bool> {
+    let Some(first) = cells.first() else {
+        return Ok(false);
+    };
+    let mut filter = ScanFilter::new(filter, false, 0)?;
+    passing(&mut filter, first.view(0).row(), cells).map_err(|misfit| Error::bad_request(misfit.to_string()))
+}
+
+fn passing(filter: &mut ScanFilter, row: &[u8], cells: &[KeyValue]) -> Judged<bool> {
+    if filter.filter_row_key(row)? {
+        return Ok(false);
+    }
+    let mut included = Vec::new();
+    let mut rest = cells.iter().map(|cell| cell.view(0)).peekable();
+    while let Some(cell) = rest.next() {
+        if filter.is_done() {
+            break;
+        }
+        let code = filter.filter_cell(&cell)?;
+        if code.includes() {
+            included.push(cell);
+        }
+        let same_family = |other: &Cell<'_>| other.family() == cell.family();
+        match code {
+            ReturnCode::Include | ReturnCode::Skip => {}
+            ReturnCode::IncludeAndNextCol | ReturnCode::NextCol => {
+                while rest
+                    .next_if(|other| same_family(other) && other.qualifier() == cell.qualifier())
+                    .is_some()
+                {}
+            }
+            ReturnCode::IncludeAndSeekNextRow | ReturnCode::NextRow => {
+                while rest.next_if(same_family).is_some() {}
+            }
+            ReturnCode::SeekNextUsingHint => {
+                if let Some(hint) = filter.next_hint(&cell) {
+                    let is_before =
+                        |other: &Cell<'_>| same_family(other) && hint.compare_to_cell(&cell, other).is_gt();
+                    while rest.next_if(is_before).is_some() {}
+                }
+            }
+        }
+    }
+    let stays = included.iter().any(|cell| filter.keeps(cell));
+    Ok(stays && !filter.filter_row())
+}

@@ -1,0 +1,33 @@
+//! `SingleColumnValueExcludeFilter`: rows by the value of one column, which is left out of them.
+
+use cell::Cell;
+
+use super::comparator::is_of;
+use super::single_column_value::SingleColumnValue;
+use super::{Evaluate, Judged, ReturnCode};
+
+pub(super) struct SingleColumnValueExclude(pub(super) SingleColumnValue);
+
+impl Evaluate for SingleColumnValueExclude {
+    fn reset(&mut self) {
+        self.0.reset();
+    }
+    fn filter_cell(&mut self, cell: &Cell<'_>) -> Judged<ReturnCode> {
+        self.0.filter_cell(cell)
+    }
+    fn filter_row(&mut self) -> bool {
+        self.0.filter_row()
+    }
+    fn has_filter_row(&self) -> bool {
+        true
+    }
+    fn edits_rows(&self) -> bool {
+        true
+    }
+    fn keeps(&self, cell: &Cell<'_>) -> bool {
+        !is_of(cell, &self.0.column)
+    }
+    fn is_family_essential(&self, family: &[u8]) -> bool {
+        self.0.is_family_essential(family)
+    }
+}

@@ -1,0 +1,81 @@
+//! Where the cells of a row go while it is read: to the sink, to a buffer if a filter edits complete rows, or nowhere if the
+//! row is looked at for the filter's sake only.
+
+use cell::Cell;
+
+use crate::scanner::sink::ResultSink;
+
+/// Takes the cells that pass.
+pub(crate) struct Output<'a> {
+    pub(crate) sink: &'a mut dyn ResultSink,
+    pub(crate) way: Way<'a>,
+    // Whether a result was begun.
+    pub(crate) begun: &'a mut bool,
+}
+
+/// Where cells go.
+pub(crate) enum Way<'a> {
+    Sink,
+    Buffer(&'a mut RowBuffer),
+    Nowhere,
+}
+
+impl Output<'_> {
+    /// Takes a cell; the result is begun first, if it was not.
+    #[inline]
+    pub(crate) fn write(&mut self, cell: &Cell<'_>) {
+        match &mut self.way {
+            Way::Sink => {
+                if !*self.begun {
+                    self.sink.begin_result();
+                    *self.begun = true;
+                }
+                self.sink.cell(cell);
+            }
+            Way::Buffer(buffer) => buffer.push(cell),
+            Way::Nowhere => {}
+        }
+    }
+}
+
+/// The cells of one row, copied one behind the other.
+#[derive(Default)]
+pub(crate) struct RowBuffer {
+    bytes: Vec<u8>,
+    cells: Vec<Copied>,
+}
+
+struct Copied {
+    start: usize,
+    value_at: usize,
+    tags_at: usize,
+    end: usize,
+    seq_id: u64,
+}
+
+impl RowBuffer {
+    pub(crate) fn clear(&mut self) {
+        self.bytes.clear();
+        self.cells.clear();
+    }
+
+    fn push(&mut self, cell: &Cell<'_>) {
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(cell.key);
+        let value_at = self.bytes.len();
+        self.bytes.extend_from_slice(cell.value);
+        let tags_at = self.bytes.len();
+        self.bytes.extend_from_slice(cell.tags);
+        self.cells.push(Copied { start, value_at, tags_at, end: self.bytes.len(), seq_id: cell.seq_id });
+    }
+
+    /// The cells, in order.
+    pub(crate) fn cells(&self) -> impl Iterator<Item = Cell<'_>> {
+        self.cells.iter().map(|copied| Cell {
+            key: &self.bytes[copied.start..copied.value_at],
+            value: &self.bytes[copied.value_at..copied.tags_at],
+            tags: &self.bytes[copied.tags_at..copied.end],
+            seq_id: copied.seq_id,
+        })
+    }
+}

@@ -21,9 +21,9 @@ use crate::context::Context;
 use crate::location::MetaLocation;
 use crate::meta::MetaTable;
 use crate::namespaces;
-use crate::procedure::Work;
 use crate::procedure::executor::{Executor, Progress};
 use crate::procedure::journal::Journal;
+use crate::procedure::{Plan, Work};
 use crate::servers::Servers;
 use crate::tables::Tables;
 
@@ -177,7 +177,7 @@ impl Master {
         let table = namespaces::descriptor();
         let region =
             RegionInfo::new(table.name.clone(), "".into(), "".into(), self.context.env.clock.now_ms());
-        let work = Work::CreateTable { table: Box::new(table), regions: vec![region.clone()] };
+        let work = Work::CreateTable(Plan { table: Box::new(table), regions: vec![region.clone()] });
         let id = self.submit(work, (0, 0)).await?;
         match self.executor.wait(id).await.map(|status| status.progress) {
             Some(Progress::Finished(Some(exception))) => Err(exception),

@@ -72,13 +72,20 @@ impl MetaTable {
         Ok(row::parse_table_state(cells.iter().map(|cell| cell.view(0))))
     }
 
-    /// A new table: the rows of its regions, closed, and its own, ENABLING.
+    /// A table that is new, or has new regions in the place of those that are `gone`: the rows of its regions, closed,
+    /// and its own, ENABLING; all at one moment.
     ///
     /// # Errors
     /// What the server answered.
-    pub async fn add_table(&self, table: &TableName, regions: &[RegionInfo]) -> Answer<()> {
+    pub async fn put_table(
+        &self,
+        table: &TableName,
+        regions: &[RegionInfo],
+        gone: &[RegionInfo],
+    ) -> Answer<()> {
         let mut rows: Vec<_> =
             regions.iter().map(|region| row::put_region(region, RegionStateText::Closed)).collect();
+        rows.extend(gone.iter().map(row::delete_region));
         rows.push(row::put_table_state(table, TableState::Enabling));
         self.write(&rows).await
     }

@@ -2,6 +2,7 @@
 //!
 //! Each call is a function of a few lines in one of the files here; this one only joins them to the traits.
 
+mod alter;
 mod cluster;
 mod names;
 mod namespaces;
@@ -33,7 +34,7 @@ macro_rules! answer {
 
 impl MasterService for Master {
     answer! {
-        initialized get_schema_alter_status(GetSchemaAlterStatusRequest) -> GetSchemaAlterStatusResponse = tables::alter_status;
+        initialized get_schema_alter_status(GetSchemaAlterStatusRequest) -> GetSchemaAlterStatusResponse = alter::status;
         initialized get_table_descriptors(GetTableDescriptorsRequest) -> GetTableDescriptorsResponse = tables::descriptors;
         initialized list_table_descriptors_by_state(ListTableDescriptorsByStateRequest) -> ListTableDescriptorsByStateResponse = tables::descriptors_by_state;
         initialized get_table_names(GetTableNamesRequest) -> GetTableNamesResponse = tables::names;
@@ -41,6 +42,11 @@ impl MasterService for Master {
         initialized get_cluster_status(GetClusterStatusRequest) -> GetClusterStatusResponse = cluster::status;
         always is_master_running(IsMasterRunningRequest) -> IsMasterRunningResponse = cluster::is_running;
         initialized delete_table(DeleteTableRequest) -> DeleteTableResponse = tables::delete;
+        initialized add_column(AddColumnRequest) -> AddColumnResponse = alter::add_family;
+        initialized delete_column(DeleteColumnRequest) -> DeleteColumnResponse = alter::delete_family;
+        initialized modify_column(ModifyColumnRequest) -> ModifyColumnResponse = alter::modify_family;
+        initialized modify_table(ModifyTableRequest) -> ModifyTableResponse = alter::modify;
+        initialized truncate_table(TruncateTableRequest) -> TruncateTableResponse = tables::truncate;
         initialized enable_table(EnableTableRequest) -> EnableTableResponse = tables::enable;
         initialized disable_table(DisableTableRequest) -> DisableTableResponse = tables::disable;
         initialized create_table(CreateTableRequest) -> CreateTableResponse = tables::create;

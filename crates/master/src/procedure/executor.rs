@@ -195,6 +195,7 @@ impl Executor {
     async fn carry_out(&self, context: &Context, record: &mut Record) -> Result<(), JavaException> {
         if !record.prepared {
             record.work.check(context).await?;
+            record.work.prepare(context).await?;
             record.prepared = true;
             self.journal.put(record).await.map_err(|error| JavaException::io(error.to_string()))?;
         }

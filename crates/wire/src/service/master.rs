@@ -20,6 +20,16 @@ service! {
         "GetClusterStatus" get_cluster_status(GetClusterStatusRequest) -> GetClusterStatusResponse;
         /// Whether the master serves; 2.x clients ask before each other call.
         "IsMasterRunning" is_master_running(IsMasterRunningRequest) -> IsMasterRunningResponse;
+        /// Begins to add a family to a table.
+        "AddColumn" add_column(AddColumnRequest) -> AddColumnResponse;
+        /// Begins to remove a family and its data from a table.
+        "DeleteColumn" delete_column(DeleteColumnRequest) -> DeleteColumnResponse;
+        /// Begins to change a family of a table.
+        "ModifyColumn" modify_column(ModifyColumnRequest) -> ModifyColumnResponse;
+        /// Begins to change a table's families and attributes.
+        "ModifyTable" modify_table(ModifyTableRequest) -> ModifyTableResponse;
+        /// Begins to remove all rows of a disabled table, which is enabled then.
+        "truncateTable" truncate_table(TruncateTableRequest) -> TruncateTableResponse;
         /// Begins to remove a disabled table.
         "DeleteTable" delete_table(DeleteTableRequest) -> DeleteTableResponse;
         /// Begins to open the regions of a disabled table.
@@ -76,9 +86,6 @@ service! {
         "FlushTable" flush_table(FlushTableRequest) -> FlushTableResponse;
     }
     refused {
-        "AddColumn" (AddColumnRequest) -> AddColumnResponse;
-        "DeleteColumn" (DeleteColumnRequest) -> DeleteColumnResponse;
-        "ModifyColumn" (ModifyColumnRequest) -> ModifyColumnResponse;
         "MoveRegion" (MoveRegionRequest) -> MoveRegionResponse;
         "MergeTableRegions" (MergeTableRegionsRequest) -> MergeTableRegionsResponse;
         "AssignRegion" (AssignRegionRequest) -> AssignRegionResponse;
@@ -86,8 +93,6 @@ service! {
         "OfflineRegion" (OfflineRegionRequest) -> OfflineRegionResponse;
         "SplitRegion" (SplitTableRegionRequest) -> SplitTableRegionResponse;
         "TruncateRegion" (TruncateRegionRequest) -> TruncateRegionResponse;
-        "truncateTable" (TruncateTableRequest) -> TruncateTableResponse;
-        "ModifyTable" (ModifyTableRequest) -> ModifyTableResponse;
         "Balance" (BalanceRequest) -> BalanceResponse;
         "SetBalancerRunning" (SetBalancerRunningRequest) -> SetBalancerRunningResponse;
         "SetSplitOrMergeEnabled" (SetSplitOrMergeEnabledRequest) -> SetSplitOrMergeEnabledResponse;

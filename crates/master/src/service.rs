@@ -8,6 +8,7 @@ mod names;
 mod namespaces;
 mod procedures;
 mod region_servers;
+mod snapshots;
 mod switches;
 mod tables;
 
@@ -61,6 +62,14 @@ impl MasterService for Master {
         always is_snapshot_cleanup_enabled(IsSnapshotCleanupEnabledRequest) -> IsSnapshotCleanupEnabledResponse = switches::snapshot_cleanup;
         initialized exec_procedure(ExecProcedureRequest) -> ExecProcedureResponse = procedures::exec;
         initialized is_procedure_done(IsProcedureDoneRequest) -> IsProcedureDoneResponse = procedures::is_done;
+        initialized snapshot(SnapshotRequest) -> SnapshotResponse = snapshots::take;
+        initialized get_completed_snapshots(GetCompletedSnapshotsRequest) -> GetCompletedSnapshotsResponse = snapshots::completed;
+        initialized delete_snapshot(DeleteSnapshotRequest) -> DeleteSnapshotResponse = snapshots::delete;
+        initialized is_snapshot_done(IsSnapshotDoneRequest) -> IsSnapshotDoneResponse = snapshots::is_done;
+        initialized restore_snapshot(RestoreSnapshotRequest) -> RestoreSnapshotResponse = snapshots::restore;
+        initialized create_namespace(CreateNamespaceRequest) -> CreateNamespaceResponse = namespaces::create;
+        initialized modify_namespace(ModifyNamespaceRequest) -> ModifyNamespaceResponse = namespaces::modify;
+        initialized delete_namespace(DeleteNamespaceRequest) -> DeleteNamespaceResponse = namespaces::delete;
         initialized get_namespace_descriptor(GetNamespaceDescriptorRequest) -> GetNamespaceDescriptorResponse = namespaces::descriptor;
         initialized list_namespace_descriptors(ListNamespaceDescriptorsRequest) -> ListNamespaceDescriptorsResponse = namespaces::descriptors;
         initialized list_table_descriptors_by_namespace(ListTableDescriptorsByNamespaceRequest) -> ListTableDescriptorsByNamespaceResponse = namespaces::tables;

@@ -11,7 +11,6 @@ use layout::RootDir;
 use wire::exception::{Answer, JavaException};
 use wire::meta::TableState;
 
-use crate::{namespaces, refusal};
 
 /// All tables of the cluster.
 pub struct Tables {
@@ -89,16 +88,33 @@ impl Tables {
         found.map(|(descriptor, _)| descriptor.clone()).collect()
     }
 
-    /// Refuses a table whose namespace does not exist.
+    /// How many tables a namespace has.
+    pub fn count_in(&self, namespace: &str) -> usize {
+        self.lock().keys().filter(|table| table.namespace() == namespace).count()
+    }
+
+    /// The namespaces that have directories.
     ///
     /// # Errors
-    /// `NamespaceNotFoundException`.
-    pub fn require_namespace(&self, table: &TableName) -> Answer<()> {
-        if namespaces::exists(table.namespace()) {
-            Ok(())
-        } else {
-            Err(refusal::namespace_not_found(table.namespace()))
-        }
+    /// What the file system said.
+    pub async fn namespace_directories(&self) -> Answer<Vec<String>> {
+        self.root.list_namespaces(&*self.fs).await.map_err(failed)
+    }
+
+    /// Makes the directory of a namespace.
+    ///
+    /// # Errors
+    /// What the file system said.
+    pub async fn make_namespace(&self, namespace: &str) -> Answer<()> {
+        self.fs.make_dirs(&self.root.namespace_dir(namespace)).await.map_err(|error| failed(error.into()))
+    }
+
+    /// Removes the directory of a namespace without tables.
+    ///
+    /// # Errors
+    /// What the file system said, or that a table has its directory there.
+    pub async fn delete_namespace(&self, namespace: &str) -> Answer<()> {
+        self.root.delete_namespace(&*self.fs, namespace).await.map_err(failed)
     }
 
     /// Makes the directories, the descriptor and the region infos of a new table, unless they are there.
@@ -183,6 +199,16 @@ impl Tables {
         self.lock_reopening().get(table).copied()
     }
 
+    /// The files.
+    pub(crate) fn fs(&self) -> &dyn FileSystem {
+        &*self.fs
+    }
+
+    /// Where what lies.
+    pub(crate) fn root(&self) -> &RootDir {
+        &self.root
+    }
+
     fn lock_reopening(&self) -> std::sync::MutexGuard<'_, BTreeMap<TableName, (usize, usize)>> {
         self.reopening.lock().expect("no holder of this lock panics")
     }
@@ -204,6 +230,6 @@ pub(crate) fn regions_between(table: &TableName, split_keys: &[Bytes], id: u64) 
 }
 
 /// A failure of the file system may pass: clients and procedures try again.
-fn failed(error: layout::Error) -> JavaException {
+pub(crate) fn failed(error: layout::Error) -> JavaException {
     JavaException::io(error.to_string())
 }

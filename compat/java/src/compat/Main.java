@@ -36,9 +36,9 @@ public final class Main {
     DEFAULT.put("scans", new Scans());
     DEFAULT.put("storage", new Storage());
     DEFAULT.put("async", new Async());
+    DEFAULT.put("changes", new Changes());
     FURTHER.put("atomics", new Atomics());
     FURTHER.put("filters", new Filters());
-    FURTHER.put("changes", new Changes());
     FURTHER.put("moves", new Moves());
   }
 

@@ -10,7 +10,7 @@ use crate::refusal;
 
 /// The table must not exist and its namespace must.
 pub(super) async fn check(context: &Context, table: &TableDescriptor) -> Result<(), JavaException> {
-    context.tables.require_namespace(&table.name)?;
+    context.namespaces.require(table.name.namespace()).await?;
     match context.meta.table_state(&table.name).await? {
         Some(_) => Err(refusal::table_exists(&table.name)),
         None => Ok(()),

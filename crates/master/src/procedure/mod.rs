@@ -21,15 +21,20 @@ mod disable_table;
 mod enable_table;
 mod flush_table;
 mod modify_table;
+mod namespace;
 mod record;
+mod restore;
+mod snapshot;
 mod truncate_table;
 
 pub use change::Change;
 pub use record::{Record, Unreadable};
 
+use std::fmt;
+
 use bytes::Bytes;
 use cell::region::RegionInfo;
-use cell::schema::{TableDescriptor, TableName};
+use cell::schema::{NamespaceDescriptor, TableDescriptor, TableName};
 use wire::exception::JavaException;
 
 use crate::context::Context;
@@ -67,6 +72,52 @@ pub enum Work {
         /// What it becomes; known once the procedure is prepared.
         target: Option<Target>,
     },
+    /// Make a namespace.
+    CreateNamespace(NamespaceDescriptor),
+    /// Change a namespace's settings.
+    ModifyNamespace(NamespaceDescriptor),
+    /// Remove a namespace without tables.
+    DeleteNamespace(String),
+    /// Note which files a table has now.
+    Snapshot(TableName, Box<proto::SnapshotDescription>),
+    /// Make a new table out of a snapshot.
+    CloneSnapshot {
+        /// The new table.
+        table: TableName,
+        /// The snapshot.
+        snapshot: String,
+        /// What the table becomes; known once the procedure is prepared.
+        plan: Option<Plan>,
+    },
+    /// Put a disabled table back to a snapshot.
+    RestoreSnapshot {
+        /// The table.
+        table: TableName,
+        /// The snapshot.
+        snapshot: String,
+        /// What the table becomes; known once the procedure is prepared.
+        plan: Option<Plan>,
+        /// Tells this change from all others.
+        token: u64,
+    },
+}
+
+/// What a procedure keeps others from changing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Subject<'a> {
+    /// A table; its namespace stays there as long.
+    Table(&'a TableName),
+    /// A namespace, and that no table comes into it.
+    Namespace(&'a str),
+}
+
+impl fmt::Display for Subject<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Subject::Table(table) => write!(f, "{table}"),
+            Subject::Namespace(name) => write!(f, "namespace {name}"),
+        }
+    }
 }
 
 /// A table and its regions, as a procedure makes them.
@@ -88,16 +139,32 @@ pub struct Target {
 }
 
 impl Work {
-    /// The table it works on; procedures of one table run one after the other.
-    pub fn table(&self) -> &TableName {
+    /// What it works on; procedures of one subject run one after the other.
+    pub fn subject(&self) -> Subject<'_> {
         match self {
-            Work::CreateTable(plan) => &plan.table.name,
+            Work::CreateTable(plan) => Subject::Table(&plan.table.name),
             Work::DeleteTable(table)
             | Work::EnableTable(table)
             | Work::DisableTable(table)
             | Work::FlushTable(table, _)
             | Work::TruncateTable { table, .. }
-            | Work::ModifyTable { table, .. } => table,
+            | Work::ModifyTable { table, .. }
+            | Work::Snapshot(table, _)
+            | Work::CloneSnapshot { table, .. }
+            | Work::RestoreSnapshot { table, .. } => Subject::Table(table),
+            Work::CreateNamespace(namespace) | Work::ModifyNamespace(namespace) => {
+                Subject::Namespace(&namespace.name)
+            }
+            Work::DeleteNamespace(name) => Subject::Namespace(name),
+        }
+    }
+
+    /// The snapshot that it makes or uses.
+    pub fn snapshot(&self) -> Option<&str> {
+        match self {
+            Work::Snapshot(_, snapshot) => Some(&snapshot.name),
+            Work::CloneSnapshot { snapshot, .. } | Work::RestoreSnapshot { snapshot, .. } => Some(snapshot),
+            _ => None,
         }
     }
 
@@ -113,6 +180,16 @@ impl Work {
             Work::ModifyTable { table, change, reopen, .. } => {
                 modify_table::check(context, table, change, *reopen).await
             }
+            Work::CreateNamespace(new) => namespace::check_create(context, new).await,
+            Work::ModifyNamespace(new) => namespace::check_modify(context, new).await,
+            Work::DeleteNamespace(name) => namespace::check_delete(context, name).await,
+            Work::Snapshot(table, snapshot) => snapshot::check(context, table, snapshot).await,
+            Work::CloneSnapshot { table, snapshot, .. } => {
+                restore::check_clone(context, table, snapshot).await
+            }
+            Work::RestoreSnapshot { table, snapshot, .. } => {
+                restore::check_restore(context, table, snapshot).await
+            }
         }
     }
 
@@ -125,11 +202,14 @@ impl Work {
             Work::ModifyTable { table, change, target, .. } => {
                 *target = Some(modify_table::target(context, table, change)?);
             }
-            Work::CreateTable(_)
-            | Work::DeleteTable(_)
-            | Work::EnableTable(_)
-            | Work::DisableTable(_)
-            | Work::FlushTable(..) => {}
+            Work::CloneSnapshot { table, snapshot, plan } => {
+                *plan = Some(restore::plan(context, table, snapshot).await?);
+            }
+            Work::RestoreSnapshot { table, snapshot, plan, token } => {
+                *plan = Some(restore::plan(context, table, snapshot).await?);
+                *token = context.env.random.next_u64();
+            }
+            _ => {}
         }
         Ok(())
     }
@@ -145,6 +225,16 @@ impl Work {
             Work::TruncateTable { plan, .. } => truncate_table::act(context, prepared(plan)?).await,
             Work::ModifyTable { reopen, target, .. } => {
                 modify_table::act(context, prepared(target)?, *reopen).await
+            }
+            Work::CreateNamespace(new) => namespace::create(context, new).await,
+            Work::ModifyNamespace(new) => namespace::modify(context, new).await,
+            Work::DeleteNamespace(name) => namespace::delete(context, name).await,
+            Work::Snapshot(table, snapshot) => snapshot::act(context, table, snapshot).await,
+            Work::CloneSnapshot { snapshot, plan, .. } => {
+                restore::clone(context, prepared(plan)?, snapshot).await
+            }
+            Work::RestoreSnapshot { snapshot, plan, token, .. } => {
+                restore::restore(context, prepared(plan)?, snapshot, *token).await
             }
         }
     }

@@ -3,10 +3,10 @@
 
 use bytes::Bytes;
 use cell::region::RegionInfo;
-use cell::schema::{FamilyDescriptor, TableDescriptor, TableName};
+use cell::schema::{FamilyDescriptor, NamespaceDescriptor, TableDescriptor, TableName};
 use prost::Message;
 
-use super::{Change, Plan, Target, Work};
+use super::{Change, Plan, Subject, Target, Work};
 
 macro_rules! classes {
     ($($id:ident = $name:literal;)*) => {
@@ -22,6 +22,12 @@ classes! {
     FLUSH_TABLE = "FlushTableProcedure";
     TRUNCATE_TABLE = "TruncateTableProcedure";
     MODIFY_TABLE = "ModifyTableProcedure";
+    CREATE_NAMESPACE = "CreateNamespaceProcedure";
+    MODIFY_NAMESPACE = "ModifyNamespaceProcedure";
+    DELETE_NAMESPACE = "DeleteNamespaceProcedure";
+    SNAPSHOT = "SnapshotProcedure";
+    CLONE_SNAPSHOT = "CloneSnapshotProcedure";
+    RESTORE_SNAPSHOT = "RestoreSnapshotProcedure";
 }
 
 impl Work {
@@ -35,6 +41,12 @@ impl Work {
             Work::FlushTable(..) => FLUSH_TABLE,
             Work::TruncateTable { .. } => TRUNCATE_TABLE,
             Work::ModifyTable { .. } => MODIFY_TABLE,
+            Work::CreateNamespace(_) => CREATE_NAMESPACE,
+            Work::ModifyNamespace(_) => MODIFY_NAMESPACE,
+            Work::DeleteNamespace(_) => DELETE_NAMESPACE,
+            Work::Snapshot(..) => SNAPSHOT,
+            Work::CloneSnapshot { .. } => CLONE_SNAPSHOT,
+            Work::RestoreSnapshot { .. } => RESTORE_SNAPSHOT,
         }
     }
 }
@@ -75,6 +87,14 @@ struct StateData {
     change: Option<ChangeData>,
     #[prost(bool, tag = "8")]
     reopen: bool,
+    // The namespace that is made, changed or removed.
+    #[prost(message, optional, tag = "9")]
+    namespace: Option<proto::NamespaceDescriptor>,
+    // The snapshot that is taken; of one that is used, the name.
+    #[prost(message, optional, tag = "10")]
+    snapshot: Option<proto::SnapshotDescription>,
+    #[prost(uint64, tag = "11")]
+    token: u64,
 }
 
 /// A [`Change`]: exactly one field is set.
@@ -157,15 +177,54 @@ impl StateData {
                     data.families.clone_from(&target.removed);
                 }
             }
-            Work::DeleteTable(_) | Work::EnableTable(_) | Work::DisableTable(_) => {}
+            Work::CreateNamespace(namespace) | Work::ModifyNamespace(namespace) => {
+                data.namespace = Some(namespace.into());
+            }
+            Work::Snapshot(_, snapshot) => data.snapshot = Some((**snapshot).clone()),
+            Work::CloneSnapshot { snapshot, plan, .. } => {
+                data.set_snapshot(snapshot);
+                plan.iter().for_each(|plan| data.set_plan(plan));
+            }
+            Work::RestoreSnapshot { snapshot, plan, token, .. } => {
+                data.set_snapshot(snapshot);
+                plan.iter().for_each(|plan| data.set_plan(plan));
+                data.token = *token;
+            }
+            Work::DeleteTable(_)
+            | Work::EnableTable(_)
+            | Work::DisableTable(_)
+            | Work::DeleteNamespace(_) => {}
         }
-        data.table_name = Some(work.table().into());
+        match work.subject() {
+            Subject::Table(table) => data.table_name = Some(table.into()),
+            Subject::Namespace(name) => {
+                data.namespace.get_or_insert_with(|| proto::NamespaceDescriptor {
+                    name: Bytes::copy_from_slice(name.as_bytes()),
+                    configuration: Vec::new(),
+                });
+            }
+        }
         data
     }
 
     fn into_work(self, class_name: &str) -> Result<Work, String> {
-        let table = self.table()?;
+        let table = match class_name {
+            CREATE_NAMESPACE => return self.namespace().map(Work::CreateNamespace),
+            MODIFY_NAMESPACE => return self.namespace().map(Work::ModifyNamespace),
+            DELETE_NAMESPACE => return self.namespace().map(|namespace| Work::DeleteNamespace(namespace.name)),
+            _ => self.table()?,
+        };
         Ok(match class_name {
+            SNAPSHOT => Work::Snapshot(table, Box::new(self.snapshot.ok_or(NO_SNAPSHOT)?)),
+            CLONE_SNAPSHOT => {
+                let plan = self.plan()?;
+                Work::CloneSnapshot { table, snapshot: self.snapshot.ok_or(NO_SNAPSHOT)?.name, plan }
+            }
+            RESTORE_SNAPSHOT => {
+                let (plan, token) = (self.plan()?, self.token);
+                let snapshot = self.snapshot.ok_or(NO_SNAPSHOT)?.name;
+                Work::RestoreSnapshot { table, snapshot, plan, token }
+            }
             CREATE_TABLE => Work::CreateTable(self.plan()?.ok_or("it has no table")?),
             DELETE_TABLE => Work::DeleteTable(table),
             ENABLE_TABLE => Work::EnableTable(table),
@@ -192,6 +251,16 @@ impl StateData {
         self.regions = plan.regions.iter().map(Into::into).collect();
     }
 
+    fn set_snapshot(&mut self, name: &str) {
+        self.snapshot =
+            Some(proto::SnapshotDescription { name: name.to_string(), ..proto::SnapshotDescription::default() });
+    }
+
+    fn namespace(&self) -> Result<NamespaceDescriptor, String> {
+        let message = self.namespace.as_ref().ok_or("it names no namespace")?;
+        NamespaceDescriptor::try_from(message).map_err(text)
+    }
+
     fn table(&self) -> Result<TableName, String> {
         let name = self.table_name.as_ref().ok_or("it names no table")?;
         TableName::try_from(name).map_err(text)
@@ -208,6 +277,8 @@ impl StateData {
         Ok(self.schema()?.map(|table| Plan { table, regions }))
     }
 }
+
+const NO_SNAPSHOT: &str = "it names no snapshot";
 
 impl From<&Change> for ChangeData {
     fn from(change: &Change) -> ChangeData {
@@ -259,10 +330,20 @@ mod tests {
         Plan { table: Box::new(table()), regions: vec![region] }
     }
 
+    fn namespace() -> NamespaceDescriptor {
+        let configuration = [("k".to_string(), "v".to_string())].into();
+        NamespaceDescriptor { name: "n".into(), configuration }
+    }
+
     fn works() -> Vec<Work> {
         let family = || table().families[&b"f"[..]].clone();
         let modify = |change, target| Work::ModifyTable { table: name(), change, reopen: true, target };
         let target = Target { table: Box::new(table()), removed: vec!["g".into()] };
+        let snapshot = proto::SnapshotDescription {
+            name: "s".into(),
+            creation_time: Some(9),
+            ..proto::SnapshotDescription::default()
+        };
         vec![
             Work::CreateTable(plan()),
             Work::DeleteTable(name()),
@@ -275,6 +356,12 @@ mod tests {
             modify(Change::AddFamily(family()), None),
             modify(Change::ModifyFamily(family()), Some(target.clone())),
             modify(Change::DeleteFamily("g".into()), Some(target)),
+            Work::CreateNamespace(namespace()),
+            Work::ModifyNamespace(namespace()),
+            Work::DeleteNamespace("n".into()),
+            Work::Snapshot(name(), Box::new(snapshot)),
+            Work::CloneSnapshot { table: name(), snapshot: "s".into(), plan: None },
+            Work::RestoreSnapshot { table: name(), snapshot: "s".into(), plan: Some(plan()), token: 7 },
         ]
     }
 

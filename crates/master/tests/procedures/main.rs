@@ -9,6 +9,8 @@
 
 mod alter;
 mod cluster;
+mod namespaces;
+mod snapshots;
 
 use std::sync::Arc;
 use std::time::Duration;

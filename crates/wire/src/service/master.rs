@@ -60,6 +60,22 @@ service! {
         "ExecProcedure" exec_procedure(ExecProcedureRequest) -> ExecProcedureResponse;
         /// Whether a procedure of the old kind is done.
         "IsProcedureDone" is_procedure_done(IsProcedureDoneRequest) -> IsProcedureDoneResponse;
+        /// Begins to note which files a table has.
+        "Snapshot" snapshot(SnapshotRequest) -> SnapshotResponse;
+        /// All snapshots.
+        "GetCompletedSnapshots" get_completed_snapshots(GetCompletedSnapshotsRequest) -> GetCompletedSnapshotsResponse;
+        /// Removes a snapshot.
+        "DeleteSnapshot" delete_snapshot(DeleteSnapshotRequest) -> DeleteSnapshotResponse;
+        /// Whether a snapshot has been taken.
+        "IsSnapshotDone" is_snapshot_done(IsSnapshotDoneRequest) -> IsSnapshotDoneResponse;
+        /// Begins to make a table out of a snapshot, or to put one back to it.
+        "RestoreSnapshot" restore_snapshot(RestoreSnapshotRequest) -> RestoreSnapshotResponse;
+        /// Begins to make a namespace.
+        "CreateNamespace" create_namespace(CreateNamespaceRequest) -> CreateNamespaceResponse;
+        /// Begins to change a namespace's settings.
+        "ModifyNamespace" modify_namespace(ModifyNamespaceRequest) -> ModifyNamespaceResponse;
+        /// Begins to remove a namespace without tables.
+        "DeleteNamespace" delete_namespace(DeleteNamespaceRequest) -> DeleteNamespaceResponse;
         /// One namespace.
         "GetNamespaceDescriptor" get_namespace_descriptor(GetNamespaceDescriptorRequest) -> GetNamespaceDescriptorResponse;
         /// All namespaces.
@@ -103,16 +119,8 @@ service! {
         "RunCleanerChore" (RunCleanerChoreRequest) -> RunCleanerChoreResponse;
         "SetCleanerChoreRunning" (SetCleanerChoreRunningRequest) -> SetCleanerChoreRunningResponse;
         "ExecMasterService" (CoprocessorServiceRequest) -> CoprocessorServiceResponse;
-        "Snapshot" (SnapshotRequest) -> SnapshotResponse;
-        "GetCompletedSnapshots" (GetCompletedSnapshotsRequest) -> GetCompletedSnapshotsResponse;
-        "DeleteSnapshot" (DeleteSnapshotRequest) -> DeleteSnapshotResponse;
-        "IsSnapshotDone" (IsSnapshotDoneRequest) -> IsSnapshotDoneResponse;
-        "RestoreSnapshot" (RestoreSnapshotRequest) -> RestoreSnapshotResponse;
         "SwitchSnapshotCleanup" (SetSnapshotCleanupRequest) -> SetSnapshotCleanupResponse;
         "ExecProcedureWithRet" (ExecProcedureRequest) -> ExecProcedureResponse;
-        "ModifyNamespace" (ModifyNamespaceRequest) -> ModifyNamespaceResponse;
-        "CreateNamespace" (CreateNamespaceRequest) -> CreateNamespaceResponse;
-        "DeleteNamespace" (DeleteNamespaceRequest) -> DeleteNamespaceResponse;
         "SetQuota" (SetQuotaRequest) -> SetQuotaResponse;
         "getLastMajorCompactionTimestamp" (MajorCompactionTimestampRequest) -> MajorCompactionTimestampResponse;
         "getLastMajorCompactionTimestampForRegion" (MajorCompactionTimestampForRegionRequest) -> MajorCompactionTimestampResponse;

@@ -2,6 +2,10 @@
 //!
 //! The master answers a change of tables with the number of a procedure, which is then asked for until it has ended.
 
+mod namespaces;
+mod schema;
+mod snapshots;
+
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -119,6 +123,24 @@ impl Admin {
         let (nonce_group, nonce) = self.nonce();
         let request = proto::DisableTableRequest { table_name: table.into(), nonce_group, nonce };
         let answer: proto::DisableTableResponse = self.call_master("DisableTable", &request).await?;
+        self.wait_for(answer.proc_id).await?;
+        self.client.shared.locations.forget_table(table);
+        Ok(())
+    }
+
+    /// Removes all rows of a disabled table, which is enabled then; it keeps its split keys or becomes one region.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn truncate_table(&self, table: &TableName, preserve_splits: bool) -> Result<()> {
+        let (nonce_group, nonce) = self.nonce();
+        let request = proto::TruncateTableRequest {
+            table_name: table.into(),
+            preserve_splits: Some(preserve_splits),
+            nonce_group,
+            nonce,
+        };
+        let answer: proto::TruncateTableResponse = self.call_master("truncateTable", &request).await?;
         self.wait_for(answer.proc_id).await?;
         self.client.shared.locations.forget_table(table);
         Ok(())

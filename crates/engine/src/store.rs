@@ -22,6 +22,8 @@ use crate::memstore::Memstore;
 /// An immutable file of a store.
 pub struct StoreFile {
     reader: Arc<Reader>,
+    // In the store's directory; the reader's is another one if the file is a link.
+    path: FilePath,
     seq_id: u64,
     modified_ms: u64,
 }
@@ -29,7 +31,14 @@ pub struct StoreFile {
 impl StoreFile {
     /// Takes an opened file; `seq_id` is the newest edit it holds, `modified_ms` when it was written.
     pub fn new(reader: Arc<Reader>, seq_id: u64, modified_ms: u64) -> StoreFile {
-        StoreFile { reader, seq_id, modified_ms }
+        StoreFile { path: reader.path().clone(), reader, seq_id, modified_ms }
+    }
+
+    /// The same for a file that has another name in the store's directory.
+    #[must_use]
+    pub fn named(mut self, path: FilePath) -> StoreFile {
+        self.path = path;
+        self
     }
 
     /// The open file.
@@ -47,9 +56,9 @@ impl StoreFile {
         self.modified_ms
     }
 
-    /// Where it is.
+    /// Its name in the store's directory; of a link the bytes are elsewhere.
     pub fn path(&self) -> &FilePath {
-        self.reader.path()
+        &self.path
     }
 
     /// Its name within the store's directory.

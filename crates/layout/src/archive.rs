@@ -27,6 +27,26 @@ impl RootDir {
         move_files(fs, &from, &self.archive_family_dir(region, family), names).await
     }
 
+    /// Moves all store files of a family of a region to the archive and removes the family's directory. Done already, in
+    /// part or in whole: goes on from there.
+    ///
+    /// # Errors
+    /// As for [`RootDir::archive_store_files`].
+    pub async fn archive_family(
+        &self,
+        fs: &dyn FileSystem,
+        region: &RegionInfo,
+        family: &[u8],
+    ) -> Result<()> {
+        let dir = self.family_dir(region, family);
+        move_all(fs, &dir, &self.archive_family_dir(region, family)).await?;
+        fs.delete(&dir).await?;
+        match fs.sync_dir(&dir.parent()).await {
+            Err(fs::Error::NotFound { .. }) => Ok(()), // The region is gone too.
+            other => Ok(other?),
+        }
+    }
+
     /// Moves the store files of a region to the archive and removes its directory.
     ///
     /// # Errors
@@ -39,14 +59,17 @@ impl RootDir {
             if !family.is_dir || family.name.starts_with('.') || family.name == "recovered.edits" {
                 continue;
             }
-            let from = dir.join(&family.name);
-            let entries = file::list(fs, &from).await?;
-            let names: Vec<&str> =
-                entries.iter().filter(|entry| !entry.is_dir).map(|entry| entry.name.as_str()).collect();
-            move_files(fs, &from, &archive.join(&family.name), &names).await?;
+            move_all(fs, &dir.join(&family.name), &archive.join(&family.name)).await?;
         }
         Ok(fs.delete(&dir).await?)
     }
+}
+
+async fn move_all(fs: &dyn FileSystem, from: &FilePath, to: &FilePath) -> Result<()> {
+    let entries = file::list(fs, from).await?;
+    let names: Vec<&str> =
+        entries.iter().filter(|entry| !entry.is_dir).map(|entry| entry.name.as_str()).collect();
+    move_files(fs, from, to, &names).await
 }
 
 async fn move_files(fs: &dyn FileSystem, from: &FilePath, to: &FilePath, names: &[&str]) -> Result<()> {

@@ -10,9 +10,14 @@ const SMALL_FILE_BYTES_MAX: u64 = 16 << 20;
 
 /// All of a file.
 pub(crate) async fn read(fs: &dyn FileSystem, path: &FilePath) -> Result<Bytes> {
+    read_up_to(fs, path, SMALL_FILE_BYTES_MAX).await
+}
+
+/// All of a file that has at most `bytes_max`.
+pub(crate) async fn read_up_to(fs: &dyn FileSystem, path: &FilePath, bytes_max: u64) -> Result<Bytes> {
     let file = fs.open(path).await?;
     let len = file.len();
-    if len > SMALL_FILE_BYTES_MAX {
+    if len > bytes_max {
         return Err(corrupt(path, format!("{len} bytes are too many for such a file")));
     }
     Ok(file.read_at(0, len as usize).await?)

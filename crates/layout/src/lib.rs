@@ -7,6 +7,7 @@
 //! * [`identity`]: whose directory it is: `hbase.version`, `hbase.id`, and the mark that this project made it;
 //! * [`descriptor`]: table descriptors; [`region`]: `.regioninfo` and sequence id files;
 //! * [`table`]: making, listing and removing tables; [`store`]: names and lists of store files;
+//! * [`link`]: files that two tables have; [`snapshot`]: which files a table had at a moment;
 //! * [`archive`]: files that nobody needs go there, none is deleted in place.
 //!
 //! Knows nothing about: the insides of HFiles and logs, Java class names, sockets.
@@ -15,12 +16,15 @@ pub mod archive;
 pub mod descriptor;
 mod file;
 pub mod identity;
+pub mod link;
 pub mod region;
 mod root;
+pub mod snapshot;
 pub mod store;
 pub mod table;
 
 pub use identity::Identity;
+pub use link::FileLink;
 pub use root::RootDir;
 
 use fs::FilePath;

@@ -10,6 +10,8 @@ use tracing::warn;
 use crate::{Result, RootDir, corrupt, file};
 
 pub(crate) const INFO_FILE: &str = ".regioninfo";
+/// The directory of sequence id files.
+pub(crate) const RECOVERED_EDITS: &str = "recovered.edits";
 const SEQ_ID_SUFFIX: &str = ".seqid";
 /// What HBase before 0.99 wrote in its place.
 const OLD_SEQ_ID_SUFFIX: &str = "_seqid";
@@ -80,23 +82,27 @@ impl RootDir {
         region: &RegionInfo,
         seq_id: u64,
     ) -> Result<()> {
-        let dir = self.recovered_edits_dir(region);
-        fs.make_dirs(&dir).await?;
-        let ids: Vec<(u64, String)> = file::list(fs, &dir)
-            .await?
-            .into_iter()
-            .filter_map(|entry| Some((parse_seq_id(&entry.name)?, entry.name)))
-            .collect();
-        if !ids.iter().any(|(id, _)| *id >= seq_id) {
-            file::write(fs, &dir.join(&format!("{seq_id}{SEQ_ID_SUFFIX}")), Bytes::new()).await?;
-            fs.sync_dir(&dir).await?;
-        }
-        let highest = ids.iter().map(|(id, _)| *id).max().unwrap_or(0).max(seq_id);
-        for (_, name) in ids.iter().filter(|(id, _)| *id < highest) {
-            fs.delete(&dir.join(name)).await?;
-        }
-        Ok(())
+        write_max_seq_id_in(fs, &self.recovered_edits_dir(region), seq_id).await
     }
+}
+
+/// Keeps `seq_id` as the highest one, in a directory that may lie anywhere.
+pub(crate) async fn write_max_seq_id_in(fs: &dyn FileSystem, dir: &FilePath, seq_id: u64) -> Result<()> {
+    fs.make_dirs(dir).await?;
+    let ids: Vec<(u64, String)> = file::list(fs, dir)
+        .await?
+        .into_iter()
+        .filter_map(|entry| Some((parse_seq_id(&entry.name)?, entry.name)))
+        .collect();
+    if !ids.iter().any(|(id, _)| *id >= seq_id) {
+        file::write(fs, &dir.join(&format!("{seq_id}{SEQ_ID_SUFFIX}")), Bytes::new()).await?;
+        fs.sync_dir(dir).await?;
+    }
+    let highest = ids.iter().map(|(id, _)| *id).max().unwrap_or(0).max(seq_id);
+    for (_, name) in ids.iter().filter(|(id, _)| *id < highest) {
+        fs.delete(&dir.join(name)).await?;
+    }
+    Ok(())
 }
 
 /// Writes a region's `.regioninfo` into its directory, whose name is not synced.

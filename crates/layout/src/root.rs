@@ -15,6 +15,7 @@ use crate::store;
 ///                                  /<family>/<store file>
 ///                                  /.tmp/<family>/<store file>      being written
 ///                                  /recovered.edits/<id>.seqid
+/// .hbase-snapshot/    snapshots
 /// .tmp/data/...       tables being made         archive/data/...    files that nobody needs any more
 /// WALs/<server>/      logs                      oldWALs/            logs that nobody needs any more
 /// MasterData/         the master's own root directory: data, WALs, oldWALs, archive
@@ -101,7 +102,7 @@ impl RootDir {
 
     /// A region's sequence id files.
     pub fn recovered_edits_dir(&self, region: &RegionInfo) -> FilePath {
-        self.region_dir(region).join("recovered.edits")
+        self.region_dir(region).join(crate::region::RECOVERED_EDITS)
     }
 
     /// Files of tables that nobody needs any more.
@@ -115,6 +116,16 @@ impl RootDir {
     /// If the name has not passed [`store::check_family`].
     pub fn archive_family_dir(&self, region: &RegionInfo, family: &[u8]) -> FilePath {
         self.archive_region_dir(&region.table, &owner_name(region)).join(dir_name(family))
+    }
+
+    /// Where a region's families may be, the most likely place first.
+    pub(crate) fn places_of(&self, table: &TableName, encoded: &str) -> [FilePath; 4] {
+        [
+            self.table_dir(table).join(encoded),
+            self.archive_region_dir(table, encoded),
+            self.staged_table_dir(table).join(encoded),
+            below(&self.root.join("mobdir").join("data"), table).join(encoded),
+        ]
     }
 
     pub(crate) fn archive_region_dir(&self, table: &TableName, encoded: &str) -> FilePath {

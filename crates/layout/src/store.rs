@@ -8,6 +8,7 @@ use cell::region::RegionInfo;
 use fs::{FilePath, FileStatus, FileSystem};
 use tracing::warn;
 
+use crate::link::FileLink;
 use crate::{Error, Result, RootDir, corrupt, file};
 
 /// What the name of a store file says.
@@ -98,8 +99,10 @@ pub fn random_name(random: &dyn Random) -> String {
 /// A store file as a directory lists it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListedFile {
-    /// Where it is.
+    /// Its name in the store's directory.
     pub path: FilePath,
+    /// Where its bytes are: elsewhere for a link.
+    pub target: FilePath,
     /// Bytes in it.
     pub len: u64,
     /// Its time of change, milliseconds since the epoch.
@@ -113,7 +116,8 @@ impl RootDir {
     /// warning: nothing in them can be read.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] if the store has references, links or a file list: without them it would not be whole.
+    /// [`Error::Unsupported`] if the store has references or a file list, [`Error::Corrupt`] if it has a link to a file
+    /// that is gone: without them it would not be whole.
     pub async fn list_store_files(
         &self,
         fs: &dyn FileSystem,
@@ -123,32 +127,58 @@ impl RootDir {
         let dir = self.family_dir(region, family);
         let mut files = Vec::new();
         for status in file::list(fs, &dir).await? {
-            files.extend(listed(&dir, status)?);
+            files.extend(self.listed(fs, &dir, status, family).await?);
         }
         Ok(files)
     }
-}
 
-fn listed(dir: &FilePath, status: FileStatus) -> Result<Option<ListedFile>> {
-    let path = dir.join(&status.name);
-    let unsupported = |what: &str| Err(Error::Unsupported { file: path.clone(), what: what.to_string() });
-    if status.is_dir {
-        return if status.name == ".filelist" {
-            unsupported("the FILE store file tracker")
-        } else {
-            Ok(None)
-        };
+    async fn listed(
+        &self,
+        fs: &dyn FileSystem,
+        dir: &FilePath,
+        status: FileStatus,
+        family: &[u8],
+    ) -> Result<Option<ListedFile>> {
+        let path = dir.join(&status.name);
+        let unsupported = |what: &str| Err(Error::Unsupported { file: path.clone(), what: what.to_string() });
+        if status.is_dir {
+            return match status.name.as_str() {
+                ".filelist" => unsupported("the FILE store file tracker"),
+                _ => Ok(None),
+            };
+        }
+        match StoreFileName::parse(&status.name) {
+            Some(StoreFileName::Reference { .. }) => unsupported("a reference to a file of another region"),
+            Some(StoreFileName::Link { file, .. }) => {
+                let (target, status) = self.resolve_link(fs, &path, family).await?;
+                let bulk_load_seq_id = parse_own(&file).flatten();
+                let (len, modified_ms) = (status.len, status.modified_ms);
+                Ok(Some(ListedFile { path, target, len, modified_ms, bulk_load_seq_id }))
+            }
+            Some(StoreFileName::Own { bulk_load_seq_id }) if status.len > 0 => {
+                let (len, modified_ms) = (status.len, status.modified_ms);
+                Ok(Some(ListedFile { target: path.clone(), path, len, modified_ms, bulk_load_seq_id }))
+            }
+            Some(StoreFileName::Own { .. }) | None => {
+                warn!(file = %path, len = status.len, "not a store file; it is passed over");
+                Ok(None)
+            }
+        }
     }
-    match StoreFileName::parse(&status.name) {
-        Some(StoreFileName::Reference { .. }) => unsupported("a reference to a file of another region"),
-        Some(StoreFileName::Link { .. }) => unsupported("a link to a file of another table"),
-        Some(StoreFileName::Own { bulk_load_seq_id }) if status.len > 0 => {
-            Ok(Some(ListedFile { path, len: status.len, modified_ms: status.modified_ms, bulk_load_seq_id }))
-        }
-        Some(StoreFileName::Own { .. }) | None => {
-            warn!(file = %path, len = status.len, "not a store file; it is passed over");
-            Ok(None)
-        }
+
+    /// Where the bytes of a link in a store's directory are now.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] if the file that it names is nowhere.
+    pub async fn resolve_link(
+        &self,
+        fs: &dyn FileSystem,
+        path: &FilePath,
+        family: &[u8],
+    ) -> Result<(FilePath, FileStatus)> {
+        let link = FileLink::parse(path.name(), family).ok_or_else(|| corrupt(path, "is no link"))?;
+        let found = link.find(self, fs).await?;
+        found.ok_or_else(|| corrupt(path, "links to a file that is gone"))
     }
 }
 

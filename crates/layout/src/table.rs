@@ -1,10 +1,23 @@
 //! Tables as directories: made whole under `.tmp` and renamed into place, listed, removed.
 
+use bytes::Bytes;
 use cell::region::RegionInfo;
 use cell::schema::{TableDescriptor, TableName};
 use fs::{FilePath, FileSystem};
 
+use crate::link::FileLink;
 use crate::{Result, RootDir, corrupt, descriptor, file, region, store};
+
+/// A file of another table that a new one has too.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LinkedFile {
+    /// The region that is to have it.
+    pub region: RegionInfo,
+    /// The family that is to have it.
+    pub family: Bytes,
+    /// The file.
+    pub link: FileLink,
+}
 
 impl RootDir {
     /// The tables that have a descriptor, by namespace and name.
@@ -52,18 +65,107 @@ impl RootDir {
         if self.is_created(fs, table, regions).await? {
             return Ok(());
         }
+        self.stage_table(fs, table, regions, &[]).await?;
+        self.put_in_place(fs, &table.name).await
+    }
+
+    /// The same with files of other tables, by links.
+    ///
+    /// # Errors
+    /// As for [`RootDir::create_table`].
+    pub async fn clone_table(
+        &self,
+        fs: &dyn FileSystem,
+        table: &TableDescriptor,
+        regions: &[RegionInfo],
+        links: &[LinkedFile],
+    ) -> Result<()> {
+        if self.is_created(fs, table, regions).await? {
+            return Ok(());
+        }
+        self.stage_table(fs, table, regions, links).await?;
+        self.put_in_place(fs, &table.name).await
+    }
+
+    /// Puts a table with these regions and files in the place of what there is of it, whose files go to the archive.
+    /// `token` names this change, so that it is not done twice. Regions that stay go on with their sequence ids.
+    ///
+    /// # Errors
+    /// What the file system said; the rest can be done by another call.
+    pub async fn replace_table(
+        &self,
+        fs: &dyn FileSystem,
+        table: &TableDescriptor,
+        regions: &[RegionInfo],
+        links: &[LinkedFile],
+        token: u64,
+    ) -> Result<()> {
+        // In the directory for scratch files: nobody else looks there.
+        let mark = |dir: &FilePath| dir.join(".tmp").join(&format!(".replaced.{token}"));
+        if fs.stat(&mark(&self.table_dir(&table.name))).await?.is_some() {
+            return Ok(());
+        }
+        let staged = mark(&self.staged_table_dir(&table.name));
+        // Made last: with it, what is staged is whole, and what there was of the table may be gone already.
+        if fs.stat(&staged).await?.is_none() {
+            self.stage_table(fs, table, regions, links).await?;
+            for region in regions {
+                let seq_id = self.read_max_seq_id(fs, region).await?;
+                let dir = self.staged_table_dir(&table.name).join(&region.encoded_name());
+                region::write_max_seq_id_in(fs, &dir.join(region::RECOVERED_EDITS), seq_id).await?;
+            }
+            file::write(fs, &staged, Bytes::new()).await?;
+            fs.sync_dir(&staged.parent()).await?;
+        }
+        self.archive_table(fs, &table.name).await?;
+        self.put_in_place(fs, &table.name).await
+    }
+
+    /// Makes a table under its temporary name.
+    async fn stage_table(
+        &self,
+        fs: &dyn FileSystem,
+        table: &TableDescriptor,
+        regions: &[RegionInfo],
+        links: &[LinkedFile],
+    ) -> Result<()> {
         let staged = self.staged_table_dir(&table.name);
         fs.delete(&staged).await?;
         descriptor::write_in(fs, &staged, table).await?;
         for region in regions {
             stage_region(fs, &staged, table, region).await?;
         }
-        fs.sync_dir(&staged).await?;
-        let namespace_dir = self.namespace_dir(table.name.namespace());
+        for linked in links {
+            linked.link.refer_back(self, fs, &linked.region).await?;
+            let family = store::family_dir_name(&linked.family).ok_or_else(|| corrupt(&staged, "a family"))?;
+            let dir = staged.join(&linked.region.encoded_name()).join(family);
+            fs.make_dirs(&dir).await?;
+            file::write(fs, &dir.join(&linked.link.name()), Bytes::new()).await?;
+            fs.sync_dir(&dir).await?;
+        }
+        Ok(fs.sync_dir(&staged).await?)
+    }
+
+    async fn put_in_place(&self, fs: &dyn FileSystem, table: &TableName) -> Result<()> {
+        let staged = self.staged_table_dir(table);
+        let namespace_dir = self.namespace_dir(table.namespace());
         fs.make_dirs(&namespace_dir).await?;
-        fs.rename(&staged, &self.table_dir(&table.name)).await?;
+        fs.rename(&staged, &self.table_dir(table)).await?;
         fs.sync_dir(&namespace_dir).await?;
         Ok(fs.sync_dir(&staged.parent()).await?)
+    }
+
+    /// Removes the directory of a namespace, if no table has one in it.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`](crate::Error::Corrupt) if a table is in it.
+    pub async fn delete_namespace(&self, fs: &dyn FileSystem, namespace: &str) -> Result<()> {
+        let dir = self.namespace_dir(namespace);
+        if let Some(entry) = file::list(fs, &dir).await?.iter().find(|entry| !entry.name.starts_with('.')) {
+            return Err(corrupt(&dir, format!("holds the table {:?}", entry.name)));
+        }
+        fs.delete(&dir).await?;
+        Ok(fs.sync_dir(&dir.parent()).await?)
     }
 
     async fn is_created(

@@ -116,6 +116,25 @@ impl Assignment {
         self.lock().retain(|_, (region, _)| &region.table != table);
     }
 
+    /// Forgets regions that are gone.
+    pub fn forget_regions(&self, regions: &[RegionInfo]) {
+        let mut states = self.lock();
+        for region in regions {
+            states.remove(&region.encoded_name());
+        }
+    }
+
+    /// Closes a region and opens it again, so that it takes over what its table's descriptor says now. Returns when it
+    /// is open.
+    ///
+    /// # Errors
+    /// As [`Assignment::close`] and [`Assignment::open`].
+    pub async fn reopen(&self, region: &RegionInfo) -> Result<(), JavaException> {
+        let region = std::slice::from_ref(region);
+        self.close(region).await?;
+        self.open(region).await
+    }
+
     /// Takes a region over as `hbase:meta` has it: known, not open.
     pub fn learn(&self, region: RegionInfo) {
         self.lock().insert(region.encoded_name(), (region, RegionState::Closed));

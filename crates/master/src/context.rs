@@ -10,6 +10,7 @@ use wire::meta::TableState;
 use crate::assignment::Assignment;
 use crate::connections::Connections;
 use crate::meta::MetaTable;
+use crate::namespaces::Namespaces;
 use crate::servers::Servers;
 use crate::tables::Tables;
 
@@ -27,6 +28,8 @@ pub struct Context {
     pub assignment: Assignment,
     /// Table descriptors and states.
     pub tables: Tables,
+    /// The namespaces.
+    pub namespaces: Namespaces,
 }
 
 impl Context {

@@ -20,10 +20,10 @@ use crate::connections::Connections;
 use crate::context::Context;
 use crate::location::MetaLocation;
 use crate::meta::MetaTable;
-use crate::namespaces;
-use crate::procedure::Work;
+use crate::namespaces::{self, Namespaces};
 use crate::procedure::executor::{Executor, Progress};
 use crate::procedure::journal::Journal;
+use crate::procedure::{Plan, Work};
 use crate::servers::Servers;
 use crate::tables::Tables;
 
@@ -87,6 +87,7 @@ impl Master {
             meta: meta.clone(),
             assignment: Assignment::new(servers, parts.connections, meta),
             tables: Tables::new(parts.fs, parts.root),
+            namespaces: Namespaces::default(),
         });
         let executor = Executor::new(parts.env, parts.journal, Arc::downgrade(&context));
         Arc::new(Master {
@@ -134,9 +135,8 @@ impl Master {
         let enabled = self.regions_of_enabled_tables();
         self.context.assignment.begin_open(&enabled).await?;
         self.executor.resume().await.map_err(|error| JavaException::io(error.to_string()))?;
-        if self.context.tables.state(&namespaces::table_name()).is_none() {
-            self.create_namespace_table().await?;
-        }
+        self.ensure_namespace_table().await?;
+        namespaces::load(&self.context).await;
         self.initialized.store(true, Ordering::Release);
         self.context.assignment.wait_for_open(&enabled).await?;
         info!(regions = enabled.len(), "master initialized");
@@ -172,16 +172,20 @@ impl Master {
         enabled
     }
 
-    /// `hbase:namespace`, which 2.x clients and tools expect; nothing here reads it.
-    async fn create_namespace_table(&self) -> Answer<()> {
+    /// Makes `hbase:namespace`, unless it is there, or is being made since an earlier run.
+    async fn ensure_namespace_table(&self) -> Answer<()> {
         let table = namespaces::descriptor();
+        self.executor.wait_for_table(&table.name).await;
+        if self.context.tables.state(&table.name).is_some() {
+            return Ok(());
+        }
         let region =
             RegionInfo::new(table.name.clone(), "".into(), "".into(), self.context.env.clock.now_ms());
-        let work = Work::CreateTable { table: Box::new(table), regions: vec![region.clone()] };
+        let work = Work::CreateTable(Plan { table: Box::new(table), regions: vec![region] });
         let id = self.submit(work, (0, 0)).await?;
         match self.executor.wait(id).await.map(|status| status.progress) {
             Some(Progress::Finished(Some(exception))) => Err(exception),
-            _ => namespaces::fill(&self.context, &region).await,
+            _ => Ok(()),
         }
     }
 

@@ -50,7 +50,7 @@ impl MetaTable {
     /// What the server answered.
     pub async fn read_all(&self) -> Answer<Content> {
         let mut content = Content::default();
-        for cells in self.scan().await? {
+        for cells in scan_rows(&*self.client().await, &RegionInfo::meta()).await? {
             content.add_row(&cells);
         }
         Ok(content)
@@ -72,14 +72,32 @@ impl MetaTable {
         Ok(row::parse_table_state(cells.iter().map(|cell| cell.view(0))))
     }
 
-    /// A new table: the rows of its regions, closed, and its own, ENABLING.
+    /// A table that is new, or has new regions in the place of those that are `gone`: the rows of its regions, closed,
+    /// and its own, ENABLING; all at one moment.
     ///
     /// # Errors
     /// What the server answered.
-    pub async fn add_table(&self, table: &TableName, regions: &[RegionInfo]) -> Answer<()> {
+    pub async fn put_table(
+        &self,
+        table: &TableName,
+        regions: &[RegionInfo],
+        gone: &[RegionInfo],
+    ) -> Answer<()> {
         let mut rows: Vec<_> =
             regions.iter().map(|region| row::put_region(region, RegionStateText::Closed)).collect();
+        rows.extend(gone.iter().map(row::delete_region));
         rows.push(row::put_table_state(table, TableState::Enabling));
+        self.write(&rows).await
+    }
+
+    /// New regions, closed, in the place of those that are `gone`, of a table whose state stays.
+    ///
+    /// # Errors
+    /// What the server answered.
+    pub async fn replace_regions(&self, regions: &[RegionInfo], gone: &[RegionInfo]) -> Answer<()> {
+        let mut rows: Vec<_> =
+            regions.iter().map(|region| row::put_region(region, RegionStateText::Closed)).collect();
+        rows.extend(gone.iter().map(row::delete_region));
         self.write(&rows).await
     }
 
@@ -151,32 +169,6 @@ impl MetaTable {
         write_rows(&*self.client().await, &RegionInfo::meta(), rows).await
     }
 
-    async fn scan(&self) -> Answer<Vec<Vec<KeyValue>>> {
-        let client = self.client().await;
-        let mut rows = Vec::new();
-        let mut request = proto::ScanRequest {
-            region: Some(wire::convert::region_specifier(&RegionInfo::meta())),
-            scan: Some(proto::Scan::default()),
-            number_of_rows: Some(ROWS_PER_CALL),
-            ..proto::ScanRequest::default()
-        };
-        loop {
-            let reply = client.scan(request.into()).await?;
-            let mut cells = cells_of(reply.cell_bytes())?.into_iter();
-            for count in &reply.message.cells_per_result {
-                rows.push(cells.by_ref().take(*count as usize).collect());
-            }
-            if !reply.message.more_results_in_region() || !reply.message.more_results() {
-                return Ok(rows);
-            }
-            request = proto::ScanRequest {
-                scanner_id: reply.message.scanner_id,
-                number_of_rows: Some(ROWS_PER_CALL),
-                ..proto::ScanRequest::default()
-            };
-        }
-    }
-
     async fn client(&self) -> Arc<dyn ClientService> {
         self.connections.client(&self.location.wait().await)
     }
@@ -205,6 +197,35 @@ fn cells_of(block: bytes::Bytes) -> Answer<Vec<KeyValue>> {
         .read(block)
         .collect::<Result<_, _>>()
         .map_err(|error| JavaException::io(format!("unreadable cells from hbase:meta: {error}")))
+}
+
+/// All rows of a region.
+///
+/// # Errors
+/// What the server answered.
+pub(crate) async fn scan_rows(client: &dyn ClientService, region: &RegionInfo) -> Answer<Vec<Vec<KeyValue>>> {
+    let mut rows = Vec::new();
+    let mut request = proto::ScanRequest {
+        region: Some(wire::convert::region_specifier(region)),
+        scan: Some(proto::Scan::default()),
+        number_of_rows: Some(ROWS_PER_CALL),
+        ..proto::ScanRequest::default()
+    };
+    loop {
+        let reply = client.scan(request.into()).await?;
+        let mut cells = cells_of(reply.cell_bytes())?.into_iter();
+        for count in &reply.message.cells_per_result {
+            rows.push(cells.by_ref().take(*count as usize).collect());
+        }
+        if !reply.message.more_results_in_region() || !reply.message.more_results() {
+            return Ok(rows);
+        }
+        request = proto::ScanRequest {
+            scanner_id: reply.message.scanner_id,
+            number_of_rows: Some(ROWS_PER_CALL),
+            ..proto::ScanRequest::default()
+        };
+    }
 }
 
 /// Writes rows of one region by one `Multi`, and returns when all are durable.

@@ -1,29 +1,90 @@
-//! `hbase:namespace`: the table in which HBase 2.x keeps namespaces. Here it is made and filled once, so that clients
-//! and tools that look into it find what they expect.
+//! Namespaces, kept as HBase 2.x keeps them: rows of the table `hbase:namespace` (`info:d`), and a directory for each.
+//! They are in memory too, once the table could be read.
+//!
+//! If the table cannot be read (somebody disabled it), the directories tell which namespaces there are, without their
+//! settings: their tables are served all the same.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
 
 use cell::mutation::Mutation;
-use cell::region::RegionInfo;
-use cell::schema::{DEFAULT_NAMESPACE, SYSTEM_NAMESPACE, TableDescriptor, TableName};
+use cell::schema::{
+    DEFAULT_NAMESPACE, NamespaceDescriptor, SYSTEM_NAMESPACE, TableDescriptor, TableName,
+};
 use cell::{CellType, KeyValue, LATEST_TIMESTAMP};
 use prost::Message;
-use wire::exception::Answer;
+use tokio::sync::watch;
+use tracing::warn;
+use wire::exception::{Answer, JavaException};
 
 use crate::assignment::RegionState;
 use crate::context::Context;
 use crate::master::{system_family, table_with};
-use crate::meta::write_rows;
+use crate::meta::{scan_rows, write_rows};
+use crate::refusal;
 
-/// The namespaces that there are; they cannot be changed yet.
-pub const NAMESPACES: &[&str] = &[DEFAULT_NAMESPACE, SYSTEM_NAMESPACE];
+/// Namespaces that are always there.
+pub const RESERVED: &[&str] = &[DEFAULT_NAMESPACE, SYSTEM_NAMESPACE];
 
-/// Whether tables can be in `namespace`.
-pub fn exists(namespace: &str) -> bool {
-    NAMESPACES.contains(&namespace)
+const FAMILY: &[u8] = b"info";
+const DESCRIPTOR: &[u8] = b"d";
+
+/// The namespaces of a cluster.
+pub struct Namespaces {
+    known: Mutex<BTreeMap<String, NamespaceDescriptor>>,
+    loaded: watch::Sender<bool>,
 }
 
-/// The message for a namespace.
-pub fn message(name: &str) -> proto::NamespaceDescriptor {
-    proto::NamespaceDescriptor { name: bytes::Bytes::copy_from_slice(name.as_bytes()), configuration: vec![] }
+impl Default for Namespaces {
+    fn default() -> Namespaces {
+        let reserved = RESERVED.iter().map(|name| ((*name).to_string(), plain(name))).collect();
+        Namespaces { known: Mutex::new(reserved), loaded: watch::Sender::new(false) }
+    }
+}
+
+impl Namespaces {
+    /// All namespaces by name.
+    pub fn all(&self) -> Vec<NamespaceDescriptor> {
+        self.lock().values().cloned().collect()
+    }
+
+    /// A namespace.
+    ///
+    /// # Errors
+    /// `NamespaceNotFoundException`.
+    pub fn get(&self, name: &str) -> Answer<NamespaceDescriptor> {
+        self.lock().get(name).cloned().ok_or_else(|| refusal::namespace_not_found(name))
+    }
+
+    /// Refuses a namespace that does not exist. Waits until it is known which there are.
+    ///
+    /// # Errors
+    /// `NamespaceNotFoundException`.
+    pub async fn require(&self, name: &str) -> Answer<()> {
+        // The table of the namespaces is made before they can be known.
+        if !RESERVED.contains(&name) {
+            self.wait_loaded().await;
+        }
+        self.get(name).map(|_| ())
+    }
+
+    /// Returns when it is known which namespaces there are.
+    pub async fn wait_loaded(&self) {
+        let mut loaded = self.loaded.subscribe();
+        loaded.wait_for(|loaded| *loaded).await.expect("the sender lives as long as self");
+    }
+
+    fn put(&self, namespace: NamespaceDescriptor) {
+        self.lock().insert(namespace.name.clone(), namespace);
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, NamespaceDescriptor>> {
+        self.known.lock().expect("no holder of this lock panics")
+    }
+}
+
+fn plain(name: &str) -> NamespaceDescriptor {
+    NamespaceDescriptor { name: name.to_string(), configuration: BTreeMap::new() }
 }
 
 /// `hbase:namespace`.
@@ -36,19 +97,85 @@ pub fn descriptor() -> TableDescriptor {
     table_with(table_name(), system_family("info"))
 }
 
-/// Writes a row for each namespace.
+/// Reads which namespaces there are, and writes the rows of those that are always there.
+pub(crate) async fn load(context: &Context) {
+    match read(context).await {
+        Ok(found) => found.into_iter().for_each(|namespace| context.namespaces.put(namespace)),
+        Err(error) => {
+            warn!(%error, "hbase:namespace cannot be read; the directories tell which namespaces there are");
+            match context.tables.namespace_directories().await {
+                Ok(names) => names.iter().for_each(|name| context.namespaces.put(plain(name))),
+                Err(error) => warn!(%error, "namespaces are not known"),
+            }
+        }
+    }
+    context.namespaces.loaded.send_replace(true);
+}
+
+async fn read(context: &Context) -> Answer<Vec<NamespaceDescriptor>> {
+    let mut found = Vec::new();
+    let regions = context.assignment.regions_of(&table_name());
+    if regions.is_empty() {
+        return Err(JavaException::io("it has no regions"));
+    }
+    for (region, _) in regions {
+        context.assignment.wait_for_open(std::slice::from_ref(&region)).await?;
+        let Some(RegionState::Open(server)) = context.assignment.state(&region) else {
+            return Err(JavaException::io("it is not open"));
+        };
+        for row in scan_rows(&*context.connections.client(&server), &region).await? {
+            // Versions of one column: the newest comes first.
+            let descriptor = row.iter().map(|cell| cell.view(0)).find(|cell| cell.qualifier() == DESCRIPTOR);
+            found.extend(descriptor.and_then(|cell| parse(cell.value)));
+        }
+    }
+    let missing: Vec<_> = RESERVED.iter().filter(|name| !found.iter().any(|known| known.name == **name)).collect();
+    for name in missing {
+        write(context, row_of(&plain(name))).await?;
+    }
+    Ok(found)
+}
+
+fn parse(value: &[u8]) -> Option<NamespaceDescriptor> {
+    let namespace = proto::NamespaceDescriptor::decode(value)
+        .map_err(|error| error.to_string())
+        .and_then(|message| NamespaceDescriptor::try_from(&message).map_err(|error| error.to_string()));
+    namespace.inspect_err(|error| warn!(error, "a row of hbase:namespace is passed over")).ok()
+}
+
+fn row_of(namespace: &NamespaceDescriptor) -> Mutation {
+    let name = namespace.name.as_bytes();
+    let value = proto::NamespaceDescriptor::from(namespace).encode_to_vec();
+    let cell = KeyValue::new(name, FAMILY, DESCRIPTOR, LATEST_TIMESTAMP, CellType::Put, &value);
+    Mutation::put(name.to_vec(), vec![cell])
+}
+
+/// Makes or changes a namespace: in its table, then in memory.
 ///
 /// # Errors
-/// What the region's server answered.
-pub async fn fill(context: &Context, region: &RegionInfo) -> Answer<()> {
-    let Some(RegionState::Open(server)) = context.assignment.state(region) else { return Ok(()) };
-    let rows: Vec<_> = NAMESPACES
-        .iter()
-        .map(|name| {
-            let value = message(name).encode_to_vec();
-            let cell = KeyValue::new(name.as_bytes(), b"info", b"d", LATEST_TIMESTAMP, CellType::Put, &value);
-            Mutation::put(name.as_bytes(), vec![cell])
-        })
-        .collect();
-    write_rows(&*context.connections.client(&server), region, &rows).await
+/// What the table's server answered.
+pub(crate) async fn put(context: &Context, namespace: &NamespaceDescriptor) -> Answer<()> {
+    write(context, row_of(namespace)).await?;
+    context.namespaces.put(namespace.clone());
+    Ok(())
+}
+
+/// Removes a namespace: from its table, then from memory.
+///
+/// # Errors
+/// What the table's server answered.
+pub(crate) async fn remove(context: &Context, name: &str) -> Answer<()> {
+    write(context, Mutation::delete(name.as_bytes().to_vec(), Vec::new())).await?;
+    context.namespaces.lock().remove(name);
+    Ok(())
+}
+
+async fn write(context: &Context, row: Mutation) -> Answer<()> {
+    let regions = context.assignment.regions_of(&table_name());
+    match regions.into_iter().find(|(region, _)| region.contains(&row.row)) {
+        Some((region, RegionState::Open(server))) => {
+            write_rows(&*context.connections.client(&server), &region, std::slice::from_ref(&row)).await
+        }
+        _ => Err(JavaException::io("hbase:namespace is not open")),
+    }
 }

@@ -34,6 +34,11 @@ pub fn namespace_not_found(namespace: &str) -> JavaException {
     JavaException::new(class::NAMESPACE_NOT_FOUND, namespace)
 }
 
+/// There is no such snapshot.
+pub fn no_such_snapshot(name: &str) -> JavaException {
+    JavaException::new(class::SNAPSHOT_DOES_NOT_EXIST, format!("Snapshot '{name}' doesn't exist on the filesystem"))
+}
+
 fn table_and_state(table: &TableName, state: TableState) -> String {
     format!("tableName={table}, state={}", format!("{state:?}").to_uppercase())
 }

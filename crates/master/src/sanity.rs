@@ -75,7 +75,8 @@ fn check_attributes(table: &TableDescriptor) -> Answer<()> {
 fn check_servable(family: &FamilyDescriptor) -> Answer<()> {
     let name = family.name.escape_ascii().to_string();
     let is_bad = |byte: &u8| matches!(byte, b':' | b'/') || byte.is_ascii_control();
-    if family.name.is_empty() || family.name[0] == b'.' || family.name.iter().any(is_bad) {
+    let is_directory = layout::store::check_family(&fs::FilePath::root(), &family.name).is_ok();
+    if !is_directory || family.name.iter().any(is_bad) {
         return Err(refuse(format!("Illegal character in family name {name}")));
     }
     match family.foreign_compression() {

@@ -2,11 +2,13 @@
 //!
 //! Each call is a function of a few lines in one of the files here; this one only joins them to the traits.
 
+mod alter;
 mod cluster;
 mod names;
 mod namespaces;
 mod procedures;
 mod region_servers;
+mod snapshots;
 mod switches;
 mod tables;
 
@@ -33,7 +35,7 @@ macro_rules! answer {
 
 impl MasterService for Master {
     answer! {
-        initialized get_schema_alter_status(GetSchemaAlterStatusRequest) -> GetSchemaAlterStatusResponse = tables::alter_status;
+        initialized get_schema_alter_status(GetSchemaAlterStatusRequest) -> GetSchemaAlterStatusResponse = alter::status;
         initialized get_table_descriptors(GetTableDescriptorsRequest) -> GetTableDescriptorsResponse = tables::descriptors;
         initialized list_table_descriptors_by_state(ListTableDescriptorsByStateRequest) -> ListTableDescriptorsByStateResponse = tables::descriptors_by_state;
         initialized get_table_names(GetTableNamesRequest) -> GetTableNamesResponse = tables::names;
@@ -41,6 +43,11 @@ impl MasterService for Master {
         initialized get_cluster_status(GetClusterStatusRequest) -> GetClusterStatusResponse = cluster::status;
         always is_master_running(IsMasterRunningRequest) -> IsMasterRunningResponse = cluster::is_running;
         initialized delete_table(DeleteTableRequest) -> DeleteTableResponse = tables::delete;
+        initialized add_column(AddColumnRequest) -> AddColumnResponse = alter::add_family;
+        initialized delete_column(DeleteColumnRequest) -> DeleteColumnResponse = alter::delete_family;
+        initialized modify_column(ModifyColumnRequest) -> ModifyColumnResponse = alter::modify_family;
+        initialized modify_table(ModifyTableRequest) -> ModifyTableResponse = alter::modify;
+        initialized truncate_table(TruncateTableRequest) -> TruncateTableResponse = tables::truncate;
         initialized enable_table(EnableTableRequest) -> EnableTableResponse = tables::enable;
         initialized disable_table(DisableTableRequest) -> DisableTableResponse = tables::disable;
         initialized create_table(CreateTableRequest) -> CreateTableResponse = tables::create;
@@ -55,6 +62,14 @@ impl MasterService for Master {
         always is_snapshot_cleanup_enabled(IsSnapshotCleanupEnabledRequest) -> IsSnapshotCleanupEnabledResponse = switches::snapshot_cleanup;
         initialized exec_procedure(ExecProcedureRequest) -> ExecProcedureResponse = procedures::exec;
         initialized is_procedure_done(IsProcedureDoneRequest) -> IsProcedureDoneResponse = procedures::is_done;
+        initialized snapshot(SnapshotRequest) -> SnapshotResponse = snapshots::take;
+        initialized get_completed_snapshots(GetCompletedSnapshotsRequest) -> GetCompletedSnapshotsResponse = snapshots::completed;
+        initialized delete_snapshot(DeleteSnapshotRequest) -> DeleteSnapshotResponse = snapshots::delete;
+        initialized is_snapshot_done(IsSnapshotDoneRequest) -> IsSnapshotDoneResponse = snapshots::is_done;
+        initialized restore_snapshot(RestoreSnapshotRequest) -> RestoreSnapshotResponse = snapshots::restore;
+        initialized create_namespace(CreateNamespaceRequest) -> CreateNamespaceResponse = namespaces::create;
+        initialized modify_namespace(ModifyNamespaceRequest) -> ModifyNamespaceResponse = namespaces::modify;
+        initialized delete_namespace(DeleteNamespaceRequest) -> DeleteNamespaceResponse = namespaces::delete;
         initialized get_namespace_descriptor(GetNamespaceDescriptorRequest) -> GetNamespaceDescriptorResponse = namespaces::descriptor;
         initialized list_namespace_descriptors(ListNamespaceDescriptorsRequest) -> ListNamespaceDescriptorsResponse = namespaces::descriptors;
         initialized list_table_descriptors_by_namespace(ListTableDescriptorsByNamespaceRequest) -> ListTableDescriptorsByNamespaceResponse = namespaces::tables;

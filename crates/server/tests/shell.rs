@@ -98,9 +98,86 @@ fn commands_answer_as_hbases_do() {
     reads(&server);
     deletes(&server);
     refusals(&server);
+    changes(&server);
+    namespaces(&server);
+    snapshots(&server);
     ways_in(&server);
     end_of_tables(&server);
     assert_eq!(server.stop().code(), Some(0));
+}
+
+fn changes(server: &Server) {
+    check(
+        server,
+        "create 'a', {NAME => 'f', VERSIONS => 2}, 'g', SPLITS => ['m']; put 'a', 'r', 'f:q', 'v'; put 'a', 'z', 'g:q', 'w'",
+        "Created table a\nTook T\nTook T\nTook T\n",
+    );
+    let done = "Updating all regions with the new schema...\n2/2 regions updated.\nDone.\nTook T\n";
+    check(server, "alter 'a', {NAME => 'f', VERSIONS => 5}, {NAME => 'h'}, MAX_FILESIZE => 10737418240", done);
+    check(server, "alter 'a', 'delete' => 'g'", done);
+    check(server, "alter_status 'a'", "2/2 regions updated.\nDone.\nTook T\n");
+    let described = text(&server.shell("describe 'a'").stdout);
+    assert!(described.contains("MAX_FILESIZE => '10737418240 B (10GB)'"), "{described}");
+    assert!(described.contains("NAME => 'f', INDEX_BLOCK_ENCODING => 'NONE', VERSIONS => '5'"), "{described}");
+    assert!(described.contains("NAME => 'h'") && !described.contains("NAME => 'g'"), "{described}");
+    check(
+        server,
+        "put 'a', 'r', 'h:q', 'x'; scan 'a'",
+        "Took T\nROW  COLUMN+CELL\n r column=f:q, timestamp=T, value=v\n r column=h:q, timestamp=T, value=x\n\
+         1 row(s)\nTook T\n",
+    );
+    let emptied = "Truncating 'a' table (it may take a while):\nDisabling table...\nTruncating table...\nTook T\n";
+    check(server, "truncate_preserve 'a'", emptied);
+    check(server, "scan 'a'", "ROW  COLUMN+CELL\n0 row(s)\nTook T\n");
+    check(server, "alter_status 'a'", "2/2 regions updated.\nDone.\nTook T\n");
+    check(server, "truncate 'a'", emptied);
+    check(server, "alter_status 'a'", "1/1 regions updated.\nDone.\nTook T\n");
+    check(server, "disable 'a'; drop 'a'", "Took T\nTook T\n");
+}
+
+fn namespaces(server: &Server) {
+    check(
+        server,
+        "create_namespace 'ns', {'k' => 'v'}; create 'ns:t', 'f'; list_namespace_tables 'ns'",
+        "Took T\nCreated table ns:t\nTook T\nTABLE\nt\n1 row(s)\nTook T\n",
+    );
+    check(server, "list_namespace", "NAMESPACE\ndefault\nhbase\nns\n3 row(s)\nTook T\n");
+    check(server, "list_namespace 'n.*'", "NAMESPACE\nns\n1 row(s)\nTook T\n");
+    check(
+        server,
+        "alter_namespace 'ns', {METHOD => 'set', 'k' => 'w'}; describe_namespace 'ns'",
+        "Took T\nDESCRIPTION\n{NAME => 'ns', k => 'w'}\nQuota is disabled\nTook T\n",
+    );
+    let refused = text(&server.shell("drop_namespace 'ns'").stdout);
+    assert!(refused.contains("Only empty namespaces can be removed. Namespace ns has 1 tables"), "{refused}");
+    check(server, "disable 'ns:t'; drop 'ns:t'; drop_namespace 'ns'", "Took T\nTook T\nTook T\n");
+}
+
+fn snapshots(server: &Server) {
+    check(
+        server,
+        "create 's', 'f'; put 's', 'r', 'f:q', 'v'; snapshot 's', 'snap'; put 's', 'r', 'f:q', 'later'",
+        "Created table s\nTook T\nTook T\nTook T\nTook T\n",
+    );
+    let listed = text(&server.shell("list_snapshots").stdout);
+    assert!(listed.starts_with("SNAPSHOT  TABLE + CREATION TIME\n snap s (2"), "{listed}");
+    assert!(listed.contains(" UTC)\n1 row(s)\n"), "{listed}");
+    let row = "ROW  COLUMN+CELL\n r column=f:q, timestamp=T, value=v\n1 row(s)\nTook T\n";
+    check(server, "clone_snapshot 'snap', 's2'; scan 's2'", &format!("Took T\n{row}"));
+    check_refused(server, "clone_snapshot 'snap', 's2'", "Table already exists: s2!");
+    check(
+        server,
+        "disable 's'; restore_snapshot 'snap'; enable 's'; scan 's'",
+        &format!("Took T\nTook T\nTook T\n{row}"),
+    );
+    check(
+        server,
+        "delete_snapshot 'snap'; disable 's'; drop 's'; major_compact 's2'",
+        "Took T\nTook T\nTook T\nTook T\n",
+    );
+    check(server, "scan 's2'", row);
+    check(server, "list_snapshots 'x.*'", "SNAPSHOT  TABLE + CREATION TIME\n0 row(s)\nTook T\n");
+    check(server, "disable 's2'; drop 's2'", "Took T\nTook T\n");
 }
 
 fn tables(server: &Server) {
@@ -209,7 +286,7 @@ fn refusals(server: &Server) {
     check_refused(server, "drop 'n1'", "Table n1 is enabled. Disable it first.");
     check_refused(server, "put 'n1'", "put wants the row here; see: help 'put'");
     check_refused(server, "scan 'n1', FILTER => 'x'", "FILTER of scan is not supported yet");
-    check_refused(server, "alter 'n1', 'f'", "line 1, column 1: alter is not supported yet");
+    check_refused(server, "split 'n1'", "line 1, column 1: split is not supported yet");
     check_refused(server, "alert 'n1'", "line 1, column 1: unknown command alert; see: help");
     let output = server.shell("list\nput 'n1', r");
     assert_eq!(

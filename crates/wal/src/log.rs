@@ -224,7 +224,8 @@ impl Log {
         self.archive(unneeded);
     }
 
-    /// Takes note that nothing the region wrote so far will ever be replayed: it was dropped.
+    /// Takes note that nothing the region wrote so far will ever be replayed: it was dropped, or closed with all its
+    /// edits in files. It may come back with any sequence ids.
     pub fn forget(&self, region: &str) {
         let unneeded = locked(&self.shared.books).forget(region);
         self.archive(unneeded);

@@ -176,16 +176,23 @@ impl MarkedRegion {
 
 /// Whether the first of `cells` (each `u32 length | KeyValue`) is a marker; false if they are cut before its family.
 pub fn is_marker(cells: &[u8]) -> bool {
-    family_of_first(cells) == Some(FAMILY)
+    family_and_rest(cells).is_some_and(|(family, _)| family == FAMILY)
 }
 
-fn family_of_first(cells: &[u8]) -> Option<&[u8]> {
+/// Whether the first of `cells` says that a region was closed: all its edits before it are in files then. False if they
+/// are cut before the end of its qualifier.
+pub fn is_close(cells: &[u8]) -> bool {
+    family_and_rest(cells).is_some_and(|(family, rest)| family == FAMILY && rest.starts_with(REGION_CLOSE))
+}
+
+/// The family of the first cell, and its key from the qualifier on, with what follows the key.
+fn family_and_rest(cells: &[u8]) -> Option<(&[u8], &[u8])> {
     // Behind the cell's length: its key's and value's length, then the key.
     let key = cells.get(size_of::<u32>() + cell::cell::LENGTHS_LEN..)?;
     let row_len = usize::from(u16::from_be_bytes(*key.first_chunk()?));
     let rest = key.get(size_of::<u16>() + row_len..)?;
     let (family_len, rest) = rest.split_first()?;
-    rest.get(..usize::from(*family_len))
+    rest.split_at_checked(usize::from(*family_len))
 }
 
 /// What a cell of family [`FAMILY`] says.

@@ -3,6 +3,8 @@
 //! [`scan`] holds one piece of one log at a time, and keeps for each region where its entries are: twelve bytes for
 //! every run of entries that adjoin. A region that opens reads only its own ([`read_region`]).
 //!
+//! Entries before a region's close are left out: a region is closed when all its edits are in files.
+//!
 //! What scan has seen stays: each log is fenced first, so that bytes which were in the page cache only are on disk
 //! before anyone acts on them.
 
@@ -53,7 +55,7 @@ pub struct IndexedRegion {
     pub lowest_seq_id: u64,
     /// The highest sequence id.
     pub highest_seq_id: u64,
-    /// Entries; an entry that was appended again to the next log counts twice.
+    /// Entries, those before a close too; an entry that was appended again to the next log counts twice.
     pub entries: u64,
     /// Bytes of the entries.
     pub bytes: u64,
@@ -185,8 +187,14 @@ impl Builder {
         let region = &walk.window.held(found.key_at)[outline.region_at..][..outline.region_len];
         let id = if self.is_last(region) { self.last } else { self.id_of(walk, found, region)? };
         let (start, len) = (found.offset as u32, (found.end - found.offset) as u32);
-        let is_marker = marker::is_marker(walk.window.held(found.cells_at));
+        let cells = walk.window.held(found.cells_at);
+        let (is_marker, is_close) = (marker::is_marker(cells), marker::is_close(cells));
         self.count(id, outline.seq_id, u64::from(len), is_marker);
+        if is_close {
+            // All before it is in files, or was: a family may be gone since, or the region's files be those of a
+            // snapshot now. Replayed, such edits would come back.
+            self.regions[id].1.runs.clear();
+        }
         let log = self.logs.len() as u32;
         match self.regions[id].1.runs.last_mut() {
             Some(run) if run.log == log && run.start + run.len == start => run.len += len,

@@ -37,9 +37,9 @@ public final class Main {
     DEFAULT.put("storage", new Storage());
     DEFAULT.put("codecs", new Codecs());
     DEFAULT.put("async", new Async());
+    DEFAULT.put("changes", new Changes());
     FURTHER.put("atomics", new Atomics());
     FURTHER.put("filters", new Filters());
-    FURTHER.put("changes", new Changes());
     FURTHER.put("moves", new Moves());
   }
 

@@ -1,15 +1,19 @@
 //! The commands, a file a group. Each is a name, help, and a function over the session.
 
+mod alter;
 mod ddl;
 mod general;
+mod namespaces;
 mod read;
+mod snapshots;
 mod tools;
 mod write;
 
 use base::BoxFuture;
+use regex::Regex;
 
 use super::arguments::Arguments;
-use super::error::Result;
+use super::error::{Result, ShellError};
 use super::session::Session;
 
 /// What a command leaves to be told.
@@ -46,14 +50,20 @@ pub(crate) struct Group {
 }
 
 /// All there is.
-pub(crate) const GROUPS: &[Group] = &[general::GROUP, ddl::GROUP, read::GROUP, write::GROUP, tools::GROUP];
+pub(crate) const GROUPS: &[Group] = &[
+    general::GROUP,
+    ddl::GROUP,
+    alter::GROUP,
+    namespaces::GROUP,
+    read::GROUP,
+    write::GROUP,
+    tools::GROUP,
+    snapshots::GROUP,
+];
 
 /// Commands of HBase's shell that are not here yet: a clear answer to who knows them.
 const NOT_YET: &[&str] = &[
-    "alter",
     "alter_async",
-    "alter_namespace",
-    "alter_status",
     "append",
     "assign",
     "balance_switch",
@@ -62,44 +72,32 @@ const NOT_YET: &[&str] = &[
     "catalogjanitor_enabled",
     "catalogjanitor_run",
     "catalogjanitor_switch",
-    "clone_snapshot",
     "clone_table_schema",
     "close_region",
     "compact_rs",
     "compaction_state",
-    "create_namespace",
-    "delete_snapshot",
-    "describe_namespace",
     "disable_all",
     "drop_all",
-    "drop_namespace",
     "enable_all",
     "get_counter",
     "get_splits",
     "get_table",
     "grant",
     "incr",
-    "list_namespace",
-    "list_namespace_tables",
     "list_peers",
     "list_procedures",
     "list_quotas",
     "list_regions",
-    "list_snapshots",
     "locate_region",
     "merge_region",
     "move",
     "normalize",
     "processlist",
-    "restore_snapshot",
     "revoke",
     "set_quota",
     "show_filters",
-    "snapshot",
     "split",
     "table_help",
-    "truncate",
-    "truncate_preserve",
     "unassign",
     "update_all_config",
     "update_config",
@@ -118,6 +116,21 @@ pub(crate) fn find(name: &str) -> Option<&'static Command> {
 /// Whether HBase's shell has such a command, and this one does not yet.
 pub(crate) fn is_of_hbase(name: &str) -> bool {
     NOT_YET.contains(&name)
+}
+
+/// Longest compiled pattern, in bytes.
+const PATTERN_BYTES_MAX: usize = 1 << 20;
+
+/// The pattern that whole names must match; without one, all do.
+fn pattern(arguments: &mut Arguments) -> Result<Regex> {
+    let text = match arguments.next() {
+        Some(value) => value.string().ok_or_else(|| ShellError::Usage(format!("{value} is no text")))?,
+        None => ".*".to_string(),
+    };
+    regex::RegexBuilder::new(&format!("^(?:{text})$"))
+        .size_limit(PATTERN_BYTES_MAX)
+        .build()
+        .map_err(|error| ShellError::Usage(format!("{text} is no pattern: {error}")))
 }
 
 #[cfg(test)]

@@ -78,7 +78,7 @@ const HOUR_S: u64 = 60 * MINUTE_S;
 const DAY_S: u64 = 24 * HOUR_S;
 
 /// The family that `create` is given by its name and options.
-pub(crate) fn family(name: Vec<u8>, mut options: Options) -> Result<FamilyDescriptor> {
+pub(crate) fn family(name: Vec<u8>, options: Options) -> Result<FamilyDescriptor> {
     if name.is_empty() || name.len() > cell::cell::FAMILY_LEN_MAX {
         return usage(format!("{} is no name of a family", quoted(&name)));
     }
@@ -86,6 +86,11 @@ pub(crate) fn family(name: Vec<u8>, mut options: Options) -> Result<FamilyDescri
     for (name, default) in FAMILY_DEFAULTS {
         family = family.with(name, default);
     }
+    changed_family(family, options)
+}
+
+/// A family with other attributes, where options name them.
+pub(crate) fn changed_family(mut family: FamilyDescriptor, mut options: Options) -> Result<FamilyDescriptor> {
     set_hashes(&mut family.attributes, &mut family.configuration, &mut options)?;
     for name in FAMILY_DEFAULTS.iter().map(|(name, _)| name).chain(FAMILY_FURTHER) {
         if let Some(value) = options.take(name) {

@@ -45,7 +45,9 @@ impl Region {
         let server = self.services.server.as_ref();
         let seq_id =
             self.log_marker(|seq_id, now_ms| self.marked.close(seq_id, &files, server, now_ms)).await?;
-        self.services.log.flushed(&self.encoded, seq_id);
+        // All of it is in files. Forgotten rather than noted as flushed: where a snapshot is restored, the region comes
+        // back with lower sequence ids, and its new edits must not count as flushed.
+        self.services.log.forget(&self.encoded);
         self.services.root.write_max_seq_id(&*self.services.fs, &self.info, seq_id).await?;
         self.archive_retired().await;
         Ok(())

@@ -11,7 +11,7 @@ use layout::RootDir;
 use layout::store::ListedFile;
 use tracing::warn;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::region::Region;
 use crate::store::StoreFile;
 
@@ -24,9 +24,27 @@ fn next_file_id() -> u64 {
 /// Opens one file of a store.
 async fn open_file(fs: &dyn FileSystem, listed: &ListedFile, order: CellOrder) -> Result<Arc<StoreFile>> {
     let options = OpenOptions { order: Some(order), assigned_seq_id: listed.bulk_load_seq_id };
-    let reader = Reader::open(fs, &listed.path, next_file_id(), options).await?;
+    let reader = Reader::open(fs, &listed.target, next_file_id(), options).await?;
     let seq_id = listed.bulk_load_seq_id.or(reader.info().max_seq_id).unwrap_or(0);
-    Ok(Arc::new(StoreFile::new(reader, seq_id, listed.modified_ms)))
+    Ok(Arc::new(StoreFile::new(reader, seq_id, listed.modified_ms).named(listed.path.clone())))
+}
+
+/// Opens one file of a store; one that moves to the archive meanwhile, because it is a link to a file of a table that is
+/// served, is looked for again.
+async fn open_listed(
+    fs: &dyn FileSystem,
+    root: &RootDir,
+    family: &[u8],
+    listed: &ListedFile,
+    order: CellOrder,
+) -> Result<Arc<StoreFile>> {
+    match open_file(fs, listed, order).await {
+        Err(Error::Fs(fs::Error::NotFound { .. })) if listed.path != listed.target => {
+            let (target, _) = root.resolve_link(fs, &listed.path, family).await?;
+            open_file(fs, &ListedFile { target, ..listed.clone() }, order).await
+        }
+        opened => opened,
+    }
 }
 
 /// Opens the files of a family, without those that another one says it replaces; these go to the archive.
@@ -41,7 +59,7 @@ pub(super) async fn open_files(
 ) -> Result<Vec<Arc<StoreFile>>> {
     let mut files = Vec::new();
     for listed in root.list_store_files(fs, info, family).await? {
-        files.push(open_file(fs, &listed, info.table.order()).await?);
+        files.push(open_listed(fs, root, family, &listed, info.table.order()).await?);
     }
     let replaced: Vec<String> =
         files.iter().flat_map(|file| file.reader().info().compacted_files.iter().cloned()).collect();
@@ -62,7 +80,9 @@ impl Region {
         let dir = self.services.root.family_dir(&self.info, &self.families[at].name);
         fs.sync_dir(&dir).await?;
         let modified_ms = self.services.env.clock.now_ms();
-        let listed = ListedFile { path: dir.join(name), len: 0, modified_ms, bulk_load_seq_id: None };
+        let path = dir.join(name);
+        let listed =
+            ListedFile { target: path.clone(), path, len: 0, modified_ms, bulk_load_seq_id: None };
         open_file(fs, &listed, self.table.order()).await
     }
 }

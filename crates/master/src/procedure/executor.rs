@@ -3,7 +3,8 @@
 //! Invariants:
 //!
 //! * A procedure that a client was told of is in the journal, until it has ended.
-//! * Of the procedures on one table one runs at a time, in the order in which they were submitted.
+//! * Of the procedures on one table one runs at a time, in the order in which they were submitted. While one on a
+//!   namespace runs, none on a table in it does.
 //! * The same (nonce group, nonce) is the same procedure: a client that retries gets the first one's number.
 
 use std::collections::HashMap;
@@ -12,12 +13,12 @@ use std::time::Duration;
 
 use base::env::{Env, TaskClass};
 use cell::schema::TableName;
-use tokio::sync::{Mutex as AsyncMutex, watch};
+use tokio::sync::{Mutex as AsyncMutex, RwLock, watch};
 use tracing::{error, info, warn};
 use wire::exception::JavaException;
 
 use super::journal::Journal;
-use super::{Record, Work};
+use super::{Record, Subject, Work};
 use crate::context::Context;
 
 /// How long the end of a procedure is remembered (HBase: `hbase.master.procedure.cleaner.evict.ttl`, 15 minutes).
@@ -62,7 +63,8 @@ struct State {
     next_id: u64,
     known: HashMap<u64, Known>,
     by_nonce: HashMap<(u64, u64), u64>,
-    turns: HashMap<TableName, Arc<AsyncMutex<()>>>,
+    tables: HashMap<TableName, Arc<AsyncMutex<()>>>,
+    namespaces: HashMap<String, Arc<RwLock<()>>>,
 }
 
 struct Known {
@@ -92,7 +94,7 @@ impl Executor {
         let last = records.iter().map(|record| record.id).max().unwrap_or(0);
         self.lock().next_id = self.env.clock.now_ms().max(last + 1);
         for record in records {
-            info!(id = record.id, work = record.work.class_name(), table = %record.work.table(), "procedure resumed");
+            info!(id = record.id, work = record.work.class_name(), subject = %record.work.subject(), "procedure resumed");
             self.begin(record);
         }
         Ok(())
@@ -156,6 +158,20 @@ impl Executor {
         Some(last)
     }
 
+    /// Waits for the end of all procedures on a table that are known now.
+    pub async fn wait_for_table(&self, table: &TableName) {
+        self.wait_for(|work| work.subject() == Subject::Table(table)).await;
+    }
+
+    /// Waits for the end of all procedures that are known now and of a kind.
+    pub async fn wait_for(&self, is_wanted: impl Fn(&Work) -> bool) {
+        for (id, status) in self.list() {
+            if is_wanted(&status.work) {
+                self.wait(id).await;
+            }
+        }
+    }
+
     fn begin(self: &Arc<Self>, record: Record) {
         let status = Status {
             work: record.work.clone(),
@@ -170,12 +186,11 @@ impl Executor {
             if record.nonce != (0, 0) {
                 state.by_nonce.insert(record.nonce, record.id);
             }
-            state.turns.entry(record.work.table().clone()).or_default().clone()
+            Turn::of(&record.work.subject(), &mut state)
         };
         let executor = self.clone();
         self.env.spawn(TaskClass::Service, async move {
-            let _turn = turn.lock().await;
-            executor.run(record).await;
+            turn.hold(executor.run(record)).await;
         });
     }
 
@@ -195,6 +210,7 @@ impl Executor {
     async fn carry_out(&self, context: &Context, record: &mut Record) -> Result<(), JavaException> {
         if !record.prepared {
             record.work.check(context).await?;
+            record.work.prepare(context).await?;
             record.prepared = true;
             self.journal.put(record).await.map_err(|error| JavaException::io(error.to_string()))?;
         }
@@ -226,6 +242,40 @@ impl Executor {
 
     fn lock(&self) -> std::sync::MutexGuard<'_, State> {
         self.state.lock().expect("no holder of this lock panics")
+    }
+}
+
+/// What a procedure waits for before it runs, and holds while it does.
+enum Turn {
+    Table { namespace: Arc<RwLock<()>>, table: Arc<AsyncMutex<()>> },
+    Namespace(Arc<RwLock<()>>),
+}
+
+impl Turn {
+    fn of(subject: &Subject<'_>, state: &mut State) -> Turn {
+        let mut lock_of = |name: &str| state.namespaces.entry(name.to_string()).or_default().clone();
+        match subject {
+            Subject::Namespace(name) => Turn::Namespace(lock_of(name)),
+            Subject::Table(name) => Turn::Table {
+                namespace: lock_of(name.namespace()),
+                table: state.tables.entry((*name).clone()).or_default().clone(),
+            },
+        }
+    }
+
+    // Lock order: namespace, then table.
+    async fn hold(&self, work: impl Future<Output = ()>) {
+        match self {
+            Turn::Namespace(namespace) => {
+                let _held = namespace.write().await;
+                work.await;
+            }
+            Turn::Table { namespace, table } => {
+                let _shared = namespace.read().await;
+                let _held = table.lock().await;
+                work.await;
+            }
+        }
     }
 }
 

@@ -2,25 +2,39 @@
 //!
 //! A procedure is journaled before it acts. Its work is written as steps that can be repeated, so after a restart it
 //! runs again from its first step and ends where it would have ended. Only the check whether it may run at all is not
-//! repeated: once it passed, the journal says so ([`Record::prepared`]), and the procedure is carried out.
+//! repeated: once it passed, the journal says so ([`Record::prepared`]), and the procedure is carried out. What is
+//! decided from the state before it (the ids of new regions, say) is decided then, and journaled with it.
 //!
 //! * [`executor`]: runs procedures, one at a time per table, and remembers how they ended;
 //! * [`journal`]: where they are kept (rows of `master:store`, as HBase keeps them);
+//! * [`record`](mod@record): what is kept of one;
 //! * one file for each kind of work.
 
 pub mod executor;
 pub mod journal;
 
+mod bring_up;
+mod change;
 mod create_table;
 mod delete_table;
 mod disable_table;
 mod enable_table;
 mod flush_table;
+mod modify_table;
+mod namespace;
+mod record;
+mod restore;
+mod snapshot;
+mod truncate_table;
+
+pub use change::Change;
+pub use record::{Record, Unreadable};
+
+use std::fmt;
 
 use bytes::Bytes;
 use cell::region::RegionInfo;
-use cell::schema::{TableDescriptor, TableName};
-use prost::Message;
+use cell::schema::{NamespaceDescriptor, TableDescriptor, TableName};
 use wire::exception::JavaException;
 
 use crate::context::Context;
@@ -29,12 +43,7 @@ use crate::context::Context;
 #[derive(Clone, Debug, PartialEq)]
 pub enum Work {
     /// Make a table with these regions and open them.
-    CreateTable {
-        /// The table.
-        table: Box<TableDescriptor>,
-        /// Its regions; their ids were chosen when the procedure was submitted.
-        regions: Vec<RegionInfo>,
-    },
+    CreateTable(Plan),
     /// Remove a disabled table.
     DeleteTable(TableName),
     /// Open the regions of a disabled table.
@@ -43,164 +52,195 @@ pub enum Work {
     DisableTable(TableName),
     /// Flush the regions of an enabled table; only the given families if there are any.
     FlushTable(TableName, Vec<Bytes>),
+    /// Remove all rows of a disabled table and enable it.
+    TruncateTable {
+        /// The table.
+        table: TableName,
+        /// Whether it keeps its split keys.
+        preserve_splits: bool,
+        /// What it becomes; known once the procedure is prepared.
+        plan: Option<Plan>,
+    },
+    /// Change a table's families and attributes.
+    ModifyTable {
+        /// The table.
+        table: TableName,
+        /// What is to be changed.
+        change: Change,
+        /// Whether its regions are opened anew, so that the change takes effect now.
+        reopen: bool,
+        /// What it becomes; known once the procedure is prepared.
+        target: Option<Target>,
+    },
+    /// Make a namespace.
+    CreateNamespace(NamespaceDescriptor),
+    /// Change a namespace's settings.
+    ModifyNamespace(NamespaceDescriptor),
+    /// Remove a namespace without tables.
+    DeleteNamespace(String),
+    /// Note which files a table has now.
+    Snapshot(TableName, Box<proto::SnapshotDescription>),
+    /// Make a new table out of a snapshot.
+    CloneSnapshot {
+        /// The new table.
+        table: TableName,
+        /// The snapshot.
+        snapshot: String,
+        /// What the table becomes; known once the procedure is prepared.
+        plan: Option<Plan>,
+    },
+    /// Put a disabled table back to a snapshot.
+    RestoreSnapshot {
+        /// The table.
+        table: TableName,
+        /// The snapshot.
+        snapshot: String,
+        /// What the table becomes; known once the procedure is prepared.
+        plan: Option<Plan>,
+        /// Tells this change from all others.
+        token: u64,
+    },
+}
+
+/// What a procedure keeps others from changing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Subject<'a> {
+    /// A table; its namespace stays there as long.
+    Table(&'a TableName),
+    /// A namespace, and that no table comes into it.
+    Namespace(&'a str),
+}
+
+impl fmt::Display for Subject<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Subject::Table(table) => write!(f, "{table}"),
+            Subject::Namespace(name) => write!(f, "namespace {name}"),
+        }
+    }
+}
+
+/// A table and its regions, as a procedure makes them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plan {
+    /// The table.
+    pub table: Box<TableDescriptor>,
+    /// Its regions; their ids were chosen before the procedure acted.
+    pub regions: Vec<RegionInfo>,
+}
+
+/// What a change of a table comes to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Target {
+    /// The table as it becomes.
+    pub table: Box<TableDescriptor>,
+    /// The families that go.
+    pub removed: Vec<Bytes>,
 }
 
 impl Work {
-    /// The table it works on; procedures of one table run one after the other.
-    pub fn table(&self) -> &TableName {
+    /// What it works on; procedures of one subject run one after the other.
+    pub fn subject(&self) -> Subject<'_> {
         match self {
-            Work::CreateTable { table, .. } => &table.name,
+            Work::CreateTable(plan) => Subject::Table(&plan.table.name),
             Work::DeleteTable(table)
             | Work::EnableTable(table)
             | Work::DisableTable(table)
-            | Work::FlushTable(table, _) => table,
+            | Work::FlushTable(table, _)
+            | Work::TruncateTable { table, .. }
+            | Work::ModifyTable { table, .. }
+            | Work::Snapshot(table, _)
+            | Work::CloneSnapshot { table, .. }
+            | Work::RestoreSnapshot { table, .. } => Subject::Table(table),
+            Work::CreateNamespace(namespace) | Work::ModifyNamespace(namespace) => {
+                Subject::Namespace(&namespace.name)
+            }
+            Work::DeleteNamespace(name) => Subject::Namespace(name),
         }
     }
 
-    /// The Java class that does this in HBase; tools show it, and the journal names the kind by it.
-    pub fn class_name(&self) -> &'static str {
+    /// The snapshot that it makes or uses.
+    pub fn snapshot(&self) -> Option<&str> {
         match self {
-            Work::CreateTable { .. } => CREATE_TABLE,
-            Work::DeleteTable(_) => DELETE_TABLE,
-            Work::EnableTable(_) => ENABLE_TABLE,
-            Work::DisableTable(_) => DISABLE_TABLE,
-            Work::FlushTable(..) => FLUSH_TABLE,
+            Work::Snapshot(_, snapshot) => Some(&snapshot.name),
+            Work::CloneSnapshot { snapshot, .. } | Work::RestoreSnapshot { snapshot, .. } => Some(snapshot),
+            _ => None,
         }
     }
 
     /// Whether it may run: nothing is changed yet.
     pub(crate) async fn check(&self, context: &Context) -> Result<(), JavaException> {
         match self {
-            Work::CreateTable { table, .. } => create_table::check(context, table).await,
+            Work::CreateTable(plan) => create_table::check(context, &plan.table).await,
             Work::DeleteTable(table) => delete_table::check(context, table).await,
             Work::EnableTable(table) => enable_table::check(context, table).await,
             Work::DisableTable(table) => disable_table::check(context, table).await,
             Work::FlushTable(table, _) => flush_table::check(context, table).await,
+            Work::TruncateTable { table, .. } => truncate_table::check(context, table).await,
+            Work::ModifyTable { table, change, reopen, .. } => {
+                modify_table::check(context, table, change, *reopen).await
+            }
+            Work::CreateNamespace(new) => namespace::check_create(context, new).await,
+            Work::ModifyNamespace(new) => namespace::check_modify(context, new).await,
+            Work::DeleteNamespace(name) => namespace::check_delete(context, name).await,
+            Work::Snapshot(table, snapshot) => snapshot::check(context, table, snapshot).await,
+            Work::CloneSnapshot { table, snapshot, .. } => {
+                restore::check_clone(context, table, snapshot).await
+            }
+            Work::RestoreSnapshot { table, snapshot, .. } => {
+                restore::check_restore(context, table, snapshot).await
+            }
         }
+    }
+
+    /// Decides what depends on how things are now, right after the check and before the first act. It is journaled.
+    async fn prepare(&mut self, context: &Context) -> Result<(), JavaException> {
+        match self {
+            Work::TruncateTable { table, preserve_splits, plan } => {
+                *plan = Some(truncate_table::plan(context, table, *preserve_splits)?);
+            }
+            Work::ModifyTable { table, change, target, .. } => {
+                *target = Some(modify_table::target(context, table, change)?);
+            }
+            Work::CloneSnapshot { table, snapshot, plan } => {
+                *plan = Some(restore::plan(context, table, snapshot).await?);
+            }
+            Work::RestoreSnapshot { table, snapshot, plan, token } => {
+                *plan = Some(restore::plan(context, table, snapshot).await?);
+                *token = context.env.random.next_u64();
+            }
+            _ => {}
+        }
+        Ok(())
     }
 
     /// Does it; may have been begun before.
     async fn act(&self, context: &Context) -> Result<(), JavaException> {
         match self {
-            Work::CreateTable { table, regions } => create_table::act(context, table, regions).await,
+            Work::CreateTable(plan) => create_table::act(context, plan).await,
             Work::DeleteTable(table) => delete_table::act(context, table).await,
             Work::EnableTable(table) => enable_table::act(context, table).await,
             Work::DisableTable(table) => disable_table::act(context, table).await,
             Work::FlushTable(table, families) => flush_table::act(context, table, families).await,
-        }
-    }
-}
-
-const CREATE_TABLE: &str = "org.apache.hadoop.hbase.master.procedure.CreateTableProcedure";
-const DELETE_TABLE: &str = "org.apache.hadoop.hbase.master.procedure.DeleteTableProcedure";
-const ENABLE_TABLE: &str = "org.apache.hadoop.hbase.master.procedure.EnableTableProcedure";
-const DISABLE_TABLE: &str = "org.apache.hadoop.hbase.master.procedure.DisableTableProcedure";
-const FLUSH_TABLE: &str = "org.apache.hadoop.hbase.master.procedure.FlushTableProcedure";
-
-/// A procedure as the journal keeps it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Record {
-    /// Its number, never used again.
-    pub id: u64,
-    /// What it does.
-    pub work: Work,
-    /// Whether its check has passed: from then on it is carried out, whatever happens.
-    pub prepared: bool,
-    /// When it was submitted, milliseconds since the epoch.
-    pub submitted_ms: u64,
-    /// The client's nonce group and nonce; 0 for none.
-    pub nonce: (u64, u64),
-}
-
-/// What a record says beyond HBase's own `Procedure` message, in its `state_data`.
-#[derive(Clone, PartialEq, Message)]
-struct StateData {
-    #[prost(bool, tag = "1")]
-    prepared: bool,
-    #[prost(message, optional, tag = "2")]
-    table_name: Option<proto::TableName>,
-    #[prost(message, optional, tag = "3")]
-    table_schema: Option<proto::TableSchema>,
-    #[prost(message, repeated, tag = "4")]
-    regions: Vec<proto::RegionInfo>,
-    #[prost(bytes = "bytes", repeated, tag = "5")]
-    families: Vec<Bytes>,
-}
-
-/// A journal entry that this version cannot read.
-#[derive(Debug, Clone, thiserror::Error)]
-#[error("procedure {id} ({class_name}) cannot be read: {reason}")]
-pub struct Unreadable {
-    id: u64,
-    class_name: String,
-    reason: String,
-}
-
-impl Record {
-    /// The message that is stored.
-    pub fn to_message(&self) -> proto::Procedure {
-        let mut data = StateData { prepared: self.prepared, ..StateData::default() };
-        match &self.work {
-            Work::CreateTable { table, regions } => {
-                data.table_schema = Some((&**table).into());
-                data.regions = regions.iter().map(Into::into).collect();
+            Work::TruncateTable { plan, .. } => truncate_table::act(context, prepared(plan)?).await,
+            Work::ModifyTable { reopen, target, .. } => {
+                modify_table::act(context, prepared(target)?, *reopen).await
             }
-            Work::FlushTable(_, families) => data.families.clone_from(families),
-            Work::DeleteTable(_) | Work::EnableTable(_) | Work::DisableTable(_) => {}
-        }
-        data.table_name = Some(self.work.table().into());
-        proto::Procedure {
-            class_name: self.work.class_name().to_string(),
-            proc_id: self.id,
-            submitted_time: self.submitted_ms,
-            last_update: self.submitted_ms,
-            state: proto::ProcedureState::Runnable as i32,
-            state_data: Some(data.encode_to_vec().into()),
-            nonce_group: Some(self.nonce.0),
-            nonce: Some(self.nonce.1),
-            ..proto::Procedure::default()
-        }
-    }
-
-    /// Takes a stored message apart.
-    ///
-    /// # Errors
-    /// [`Unreadable`] for kinds of procedure that this version does not know (HBase has more) and damaged ones.
-    pub fn from_message(message: &proto::Procedure) -> Result<Record, Unreadable> {
-        let unreadable = |reason: &str| Unreadable {
-            id: message.proc_id,
-            class_name: message.class_name.clone(),
-            reason: reason.to_string(),
-        };
-        let data = StateData::decode(message.state_data.clone().unwrap_or_default())
-            .map_err(|error| unreadable(&error.to_string()))?;
-        let name = data.table_name.as_ref().ok_or_else(|| unreadable("it names no table"))?;
-        let name = TableName::try_from(name).map_err(|error| unreadable(&error.to_string()))?;
-        let work = match message.class_name.as_str() {
-            CREATE_TABLE => {
-                let schema = data.table_schema.as_ref().ok_or_else(|| unreadable("it has no table"))?;
-                let table =
-                    TableDescriptor::try_from(schema).map_err(|error| unreadable(&error.to_string()))?;
-                let regions = data
-                    .regions
-                    .iter()
-                    .map(RegionInfo::try_from)
-                    .collect::<Result<_, _>>()
-                    .map_err(|error| unreadable(&error.to_string()))?;
-                Work::CreateTable { table: Box::new(table), regions }
+            Work::CreateNamespace(new) => namespace::create(context, new).await,
+            Work::ModifyNamespace(new) => namespace::modify(context, new).await,
+            Work::DeleteNamespace(name) => namespace::delete(context, name).await,
+            Work::Snapshot(table, snapshot) => snapshot::act(context, table, snapshot).await,
+            Work::CloneSnapshot { snapshot, plan, .. } => {
+                restore::clone(context, prepared(plan)?, snapshot).await
             }
-            DELETE_TABLE => Work::DeleteTable(name),
-            ENABLE_TABLE => Work::EnableTable(name),
-            DISABLE_TABLE => Work::DisableTable(name),
-            FLUSH_TABLE => Work::FlushTable(name, data.families),
-            _ => return Err(unreadable("no such kind is known here")),
-        };
-        Ok(Record {
-            id: message.proc_id,
-            work,
-            prepared: data.prepared,
-            submitted_ms: message.submitted_time,
-            nonce: (message.nonce_group.unwrap_or(0), message.nonce.unwrap_or(0)),
-        })
+            Work::RestoreSnapshot { snapshot, plan, token, .. } => {
+                restore::restore(context, prepared(plan)?, snapshot, *token).await
+            }
+        }
     }
+}
+
+/// What [`Work::prepare`] has decided. A journal entry that says that it was prepared and has it not is damaged.
+fn prepared<T>(decided: &Option<T>) -> Result<&T, JavaException> {
+    decided.as_ref().ok_or_else(|| JavaException::do_not_retry("the journal lacks what was decided"))
 }

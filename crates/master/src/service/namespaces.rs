@@ -1,42 +1,76 @@
-//! Calls about namespaces. There are two, and they cannot be changed yet.
+//! Calls about namespaces.
 
 use std::sync::Arc;
 
-use cell::schema::TableDescriptor;
+use cell::schema::{NamespaceDescriptor, TableDescriptor};
 use wire::exception::Answer;
 
 use crate::master::Master;
-use crate::namespaces::{NAMESPACES, exists, message};
+use crate::procedure::Work;
 use crate::refusal;
+
+/// `CreateNamespace`.
+pub(super) async fn create(
+    master: &Master,
+    request: proto::CreateNamespaceRequest,
+) -> Answer<proto::CreateNamespaceResponse> {
+    let work = Work::CreateNamespace(namespace(&request.namespace_descriptor)?);
+    let proc_id = master.submit_checked(work, (request.nonce_group(), request.nonce())).await?;
+    Ok(proto::CreateNamespaceResponse { proc_id: Some(proc_id) })
+}
+
+/// `ModifyNamespace`.
+pub(super) async fn modify(
+    master: &Master,
+    request: proto::ModifyNamespaceRequest,
+) -> Answer<proto::ModifyNamespaceResponse> {
+    let work = Work::ModifyNamespace(namespace(&request.namespace_descriptor)?);
+    let proc_id = master.submit_checked(work, (request.nonce_group(), request.nonce())).await?;
+    Ok(proto::ModifyNamespaceResponse { proc_id: Some(proc_id) })
+}
+
+/// `DeleteNamespace`.
+pub(super) async fn delete(
+    master: &Master,
+    request: proto::DeleteNamespaceRequest,
+) -> Answer<proto::DeleteNamespaceResponse> {
+    let work = Work::DeleteNamespace(request.namespace_name.clone());
+    let proc_id = master.submit_checked(work, (request.nonce_group(), request.nonce())).await?;
+    Ok(proto::DeleteNamespaceResponse { proc_id: Some(proc_id) })
+}
+
+fn namespace(message: &proto::NamespaceDescriptor) -> Answer<NamespaceDescriptor> {
+    NamespaceDescriptor::try_from(message).map_err(refusal::bad_schema)
+}
 
 /// `GetNamespaceDescriptor`.
 pub(super) async fn descriptor(
-    _: &Master,
+    master: &Master,
     request: proto::GetNamespaceDescriptorRequest,
 ) -> Answer<proto::GetNamespaceDescriptorResponse> {
-    if !exists(&request.namespace_name) {
-        return Err(refusal::namespace_not_found(&request.namespace_name));
-    }
-    Ok(proto::GetNamespaceDescriptorResponse { namespace_descriptor: message(&request.namespace_name) })
+    let namespace = master.context().namespaces.get(&request.namespace_name)?;
+    Ok(proto::GetNamespaceDescriptorResponse { namespace_descriptor: (&namespace).into() })
 }
 
 /// `ListNamespaceDescriptors`.
 pub(super) async fn descriptors(
-    _: &Master,
+    master: &Master,
     _: proto::ListNamespaceDescriptorsRequest,
 ) -> Answer<proto::ListNamespaceDescriptorsResponse> {
+    let all = master.context().namespaces.all();
     Ok(proto::ListNamespaceDescriptorsResponse {
-        namespace_descriptor: NAMESPACES.iter().map(|name| message(name)).collect(),
+        namespace_descriptor: all.iter().map(Into::into).collect(),
     })
 }
 
 /// `ListNamespaces`.
 pub(super) async fn names(
-    _: &Master,
+    master: &Master,
     _: proto::ListNamespacesRequest,
 ) -> Answer<proto::ListNamespacesResponse> {
+    let all = master.context().namespaces.all();
     Ok(proto::ListNamespacesResponse {
-        namespace_name: NAMESPACES.iter().map(|name| (*name).to_string()).collect(),
+        namespace_name: all.into_iter().map(|namespace| namespace.name).collect(),
     })
 }
 
@@ -63,10 +97,9 @@ pub(super) async fn table_names(
 }
 
 fn tables_of(master: &Master, namespace: &str) -> Answer<Vec<Arc<TableDescriptor>>> {
-    if !exists(namespace) {
-        return Err(refusal::namespace_not_found(namespace));
-    }
-    let mut tables = master.context().tables.all();
+    let context = master.context();
+    context.namespaces.get(namespace)?;
+    let mut tables = context.tables.all();
     tables.retain(|table| table.name.namespace() == namespace);
     Ok(tables)
 }

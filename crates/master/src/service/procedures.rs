@@ -11,7 +11,7 @@ use crate::procedure::executor::{Progress, Status};
 /// The only procedure of the old kind that is known: `ExecProcedure` with a table's name flushes the table.
 const FLUSH_TABLE_SIGNATURE: &str = "flush-table-proc";
 /// How long a client waits for it before it gives up (HBase 2.5 answers the same).
-const EXPECTED_TIMEOUT_MS: i64 = 300_000;
+pub(super) const EXPECTED_TIMEOUT_MS: i64 = 300_000;
 
 /// `getProcedureResult`.
 pub(super) async fn result(

@@ -55,7 +55,7 @@ pub(super) async fn cleaner(
     Ok(proto::IsCleanerChoreEnabledResponse { value: false })
 }
 
-/// `IsSnapshotCleanupEnabled`: there are no snapshots yet.
+/// `IsSnapshotCleanupEnabled`: snapshots are kept until they are deleted.
 pub(super) async fn snapshot_cleanup(
     _: &Master,
     _: proto::IsSnapshotCleanupEnabledRequest,

@@ -1,12 +1,12 @@
 //! Calls that make, change the state of, and describe tables.
 
-use cell::region::RegionInfo;
 use cell::schema::{TableDescriptor, TableName};
 use wire::exception::{Answer, JavaException};
 
 use super::names::Names;
 use crate::master::Master;
-use crate::procedure::Work;
+use crate::procedure::{Plan, Work};
+use crate::tables::regions_between;
 use crate::{refusal, sanity};
 
 /// `CreateTable`: checked at once, then a procedure.
@@ -23,20 +23,9 @@ pub(super) async fn create(
         .entry("hbase.store.file-tracker.impl".into())
         .or_insert_with(|| bytes::Bytes::from_static(b"DEFAULT"));
     let regions = regions_between(&table.name, &request.split_keys, master.context().env.clock.now_ms());
-    let work = Work::CreateTable { table: Box::new(table), regions };
+    let work = Work::CreateTable(Plan { table: Box::new(table), regions });
     let proc_id = master.submit_checked(work, (request.nonce_group(), request.nonce())).await?;
     Ok(proto::CreateTableResponse { proc_id: Some(proc_id) })
-}
-
-/// The regions of a new table: from each split key to the next.
-fn regions_between(table: &TableName, split_keys: &[bytes::Bytes], now_ms: u64) -> Vec<RegionInfo> {
-    let empty = bytes::Bytes::new();
-    let starts = std::iter::once(&empty).chain(split_keys);
-    let ends = split_keys.iter().chain(std::iter::once(&empty));
-    starts
-        .zip(ends)
-        .map(|(start, end)| RegionInfo::new(table.clone(), start.clone(), end.clone(), now_ms))
-        .collect()
 }
 
 /// `DeleteTable`.
@@ -51,6 +40,17 @@ pub(super) async fn delete(
         false => master.submit_checked(work, nonce).await?,
     };
     Ok(proto::DeleteTableResponse { proc_id: Some(proc_id) })
+}
+
+/// `truncateTable`.
+pub(super) async fn truncate(
+    master: &Master,
+    request: proto::TruncateTableRequest,
+) -> Answer<proto::TruncateTableResponse> {
+    let table = table_name(&request.table_name)?;
+    let work = Work::TruncateTable { table, preserve_splits: request.preserve_splits(), plan: None };
+    let proc_id = master.submit_checked(work, (request.nonce_group(), request.nonce())).await?;
+    Ok(proto::TruncateTableResponse { proc_id: Some(proc_id) })
 }
 
 /// `EnableTable`.
@@ -144,18 +144,6 @@ pub(super) async fn descriptors_by_state(
     let found = master.context().tables.by_enabled(request.is_enabled);
     Ok(proto::ListTableDescriptorsByStateResponse {
         table_schema: found.iter().map(|table| (&**table).into()).collect(),
-    })
-}
-
-/// `GetSchemaAlterStatus`: tables are not altered yet, so none is ever under way.
-pub(super) async fn alter_status(
-    master: &Master,
-    request: proto::GetSchemaAlterStatusRequest,
-) -> Answer<proto::GetSchemaAlterStatusResponse> {
-    let regions = master.context().assignment.regions_of(&table_name(&request.table_name)?);
-    Ok(proto::GetSchemaAlterStatusResponse {
-        yet_to_update_regions: Some(0),
-        total_regions: Some(regions.len() as u32),
     })
 }
 

@@ -20,6 +20,16 @@ service! {
         "GetClusterStatus" get_cluster_status(GetClusterStatusRequest) -> GetClusterStatusResponse;
         /// Whether the master serves; 2.x clients ask before each other call.
         "IsMasterRunning" is_master_running(IsMasterRunningRequest) -> IsMasterRunningResponse;
+        /// Begins to add a family to a table.
+        "AddColumn" add_column(AddColumnRequest) -> AddColumnResponse;
+        /// Begins to remove a family and its data from a table.
+        "DeleteColumn" delete_column(DeleteColumnRequest) -> DeleteColumnResponse;
+        /// Begins to change a family of a table.
+        "ModifyColumn" modify_column(ModifyColumnRequest) -> ModifyColumnResponse;
+        /// Begins to change a table's families and attributes.
+        "ModifyTable" modify_table(ModifyTableRequest) -> ModifyTableResponse;
+        /// Begins to remove all rows of a disabled table, which is enabled then.
+        "truncateTable" truncate_table(TruncateTableRequest) -> TruncateTableResponse;
         /// Begins to remove a disabled table.
         "DeleteTable" delete_table(DeleteTableRequest) -> DeleteTableResponse;
         /// Begins to open the regions of a disabled table.
@@ -50,6 +60,22 @@ service! {
         "ExecProcedure" exec_procedure(ExecProcedureRequest) -> ExecProcedureResponse;
         /// Whether a procedure of the old kind is done.
         "IsProcedureDone" is_procedure_done(IsProcedureDoneRequest) -> IsProcedureDoneResponse;
+        /// Begins to note which files a table has.
+        "Snapshot" snapshot(SnapshotRequest) -> SnapshotResponse;
+        /// All snapshots.
+        "GetCompletedSnapshots" get_completed_snapshots(GetCompletedSnapshotsRequest) -> GetCompletedSnapshotsResponse;
+        /// Removes a snapshot.
+        "DeleteSnapshot" delete_snapshot(DeleteSnapshotRequest) -> DeleteSnapshotResponse;
+        /// Whether a snapshot has been taken.
+        "IsSnapshotDone" is_snapshot_done(IsSnapshotDoneRequest) -> IsSnapshotDoneResponse;
+        /// Begins to make a table out of a snapshot, or to put one back to it.
+        "RestoreSnapshot" restore_snapshot(RestoreSnapshotRequest) -> RestoreSnapshotResponse;
+        /// Begins to make a namespace.
+        "CreateNamespace" create_namespace(CreateNamespaceRequest) -> CreateNamespaceResponse;
+        /// Begins to change a namespace's settings.
+        "ModifyNamespace" modify_namespace(ModifyNamespaceRequest) -> ModifyNamespaceResponse;
+        /// Begins to remove a namespace without tables.
+        "DeleteNamespace" delete_namespace(DeleteNamespaceRequest) -> DeleteNamespaceResponse;
         /// One namespace.
         "GetNamespaceDescriptor" get_namespace_descriptor(GetNamespaceDescriptorRequest) -> GetNamespaceDescriptorResponse;
         /// All namespaces.
@@ -76,9 +102,6 @@ service! {
         "FlushTable" flush_table(FlushTableRequest) -> FlushTableResponse;
     }
     refused {
-        "AddColumn" (AddColumnRequest) -> AddColumnResponse;
-        "DeleteColumn" (DeleteColumnRequest) -> DeleteColumnResponse;
-        "ModifyColumn" (ModifyColumnRequest) -> ModifyColumnResponse;
         "MoveRegion" (MoveRegionRequest) -> MoveRegionResponse;
         "MergeTableRegions" (MergeTableRegionsRequest) -> MergeTableRegionsResponse;
         "AssignRegion" (AssignRegionRequest) -> AssignRegionResponse;
@@ -86,8 +109,6 @@ service! {
         "OfflineRegion" (OfflineRegionRequest) -> OfflineRegionResponse;
         "SplitRegion" (SplitTableRegionRequest) -> SplitTableRegionResponse;
         "TruncateRegion" (TruncateRegionRequest) -> TruncateRegionResponse;
-        "truncateTable" (TruncateTableRequest) -> TruncateTableResponse;
-        "ModifyTable" (ModifyTableRequest) -> ModifyTableResponse;
         "Balance" (BalanceRequest) -> BalanceResponse;
         "SetBalancerRunning" (SetBalancerRunningRequest) -> SetBalancerRunningResponse;
         "SetSplitOrMergeEnabled" (SetSplitOrMergeEnabledRequest) -> SetSplitOrMergeEnabledResponse;
@@ -98,16 +119,8 @@ service! {
         "RunCleanerChore" (RunCleanerChoreRequest) -> RunCleanerChoreResponse;
         "SetCleanerChoreRunning" (SetCleanerChoreRunningRequest) -> SetCleanerChoreRunningResponse;
         "ExecMasterService" (CoprocessorServiceRequest) -> CoprocessorServiceResponse;
-        "Snapshot" (SnapshotRequest) -> SnapshotResponse;
-        "GetCompletedSnapshots" (GetCompletedSnapshotsRequest) -> GetCompletedSnapshotsResponse;
-        "DeleteSnapshot" (DeleteSnapshotRequest) -> DeleteSnapshotResponse;
-        "IsSnapshotDone" (IsSnapshotDoneRequest) -> IsSnapshotDoneResponse;
-        "RestoreSnapshot" (RestoreSnapshotRequest) -> RestoreSnapshotResponse;
         "SwitchSnapshotCleanup" (SetSnapshotCleanupRequest) -> SetSnapshotCleanupResponse;
         "ExecProcedureWithRet" (ExecProcedureRequest) -> ExecProcedureResponse;
-        "ModifyNamespace" (ModifyNamespaceRequest) -> ModifyNamespaceResponse;
-        "CreateNamespace" (CreateNamespaceRequest) -> CreateNamespaceResponse;
-        "DeleteNamespace" (DeleteNamespaceRequest) -> DeleteNamespaceResponse;
         "SetQuota" (SetQuotaRequest) -> SetQuotaResponse;
         "getLastMajorCompactionTimestamp" (MajorCompactionTimestampRequest) -> MajorCompactionTimestampResponse;
         "getLastMajorCompactionTimestampForRegion" (MajorCompactionTimestampForRegionRequest) -> MajorCompactionTimestampResponse;

@@ -1,0 +1,148 @@
+//! Commands about namespaces.
+
+use cell::schema::NamespaceDescriptor;
+
+use super::{Command, Group, Outcome, pattern};
+use crate::shell::arguments::{Arguments, Options};
+use crate::shell::error::{Result, ShellError, usage};
+use crate::shell::session::Session;
+
+pub(super) const GROUP: Group = Group {
+    name: "namespace",
+    commands: &[
+        Command {
+            name: "create_namespace",
+            aliases: &[],
+            summary: "Make a namespace",
+            usage: "  grampus> create_namespace 'ns1'\n  grampus> create_namespace 'ns1', {'key' => 'value'}",
+            run: |session, arguments| Box::pin(create(session, arguments)),
+        },
+        Command {
+            name: "alter_namespace",
+            aliases: &[],
+            summary: "Set or unset a property of a namespace",
+            usage: "  grampus> alter_namespace 'ns1', {METHOD => 'set', 'key' => 'value'}\n  \
+                    grampus> alter_namespace 'ns1', {METHOD => 'unset', NAME => 'key'}",
+            run: |session, arguments| Box::pin(alter(session, arguments)),
+        },
+        Command {
+            name: "describe_namespace",
+            aliases: &[],
+            summary: "Show a namespace and its properties",
+            usage: "  grampus> describe_namespace 'ns1'",
+            run: |session, arguments| Box::pin(describe(session, arguments)),
+        },
+        Command {
+            name: "drop_namespace",
+            aliases: &[],
+            summary: "Remove a namespace without tables",
+            usage: "  grampus> drop_namespace 'ns1'",
+            run: |session, arguments| Box::pin(remove(session, arguments)),
+        },
+        Command {
+            name: "list_namespace",
+            aliases: &[],
+            summary: "Show the names of namespaces, all of them or those that match a regular expression",
+            usage: "  grampus> list_namespace\n  grampus> list_namespace 'abc.*'",
+            run: |session, arguments| Box::pin(list(session, arguments)),
+        },
+        Command {
+            name: "list_namespace_tables",
+            aliases: &[],
+            summary: "Show the names of the tables of a namespace",
+            usage: "  grampus> list_namespace_tables 'ns1'",
+            run: |session, arguments| Box::pin(tables(session, arguments)),
+        },
+    ],
+};
+
+fn name(arguments: &mut Arguments) -> Result<String> {
+    String::from_utf8(arguments.bytes("the name of a namespace")?)
+        .map_err(|_| ShellError::Usage("the name of a namespace is UTF-8".into()))
+}
+
+/// Sets all that is left of the options.
+fn set(namespace: &mut NamespaceDescriptor, options: Options) -> Result<()> {
+    for (key, value) in options.into_rest() {
+        let text = value.string().ok_or_else(|| ShellError::Usage(format!("{key} must be text, not {value}")))?;
+        namespace.configuration.insert(key, text);
+    }
+    Ok(())
+}
+
+async fn create(session: &mut Session, mut arguments: Arguments) -> Result<Outcome> {
+    let name = name(&mut arguments)?;
+    let mut namespace =
+        NamespaceDescriptor::new(&name).map_err(|error| ShellError::Usage(error.to_string()))?;
+    set(&mut namespace, arguments.options()?)?;
+    arguments.finish()?;
+    session.client.admin().create_namespace(&namespace).await?;
+    Ok(Outcome::Done)
+}
+
+async fn alter(session: &mut Session, mut arguments: Arguments) -> Result<Outcome> {
+    let name = name(&mut arguments)?;
+    let mut options = arguments.options()?;
+    arguments.finish()?;
+    let admin = session.client.admin();
+    let mut namespace = admin.namespace(&name).await?;
+    match options.bytes("METHOD")?.as_deref() {
+        Some(b"set") => set(&mut namespace, options)?,
+        Some(b"unset") => {
+            let Some(key) = options.bytes("NAME")? else {
+                return usage("NAME parameter missing for unset method");
+            };
+            options.finish()?;
+            namespace.configuration.remove(&*String::from_utf8_lossy(&key));
+        }
+        _ => return usage("METHOD must be 'set' or 'unset'"),
+    }
+    admin.modify_namespace(&namespace).await?;
+    Ok(Outcome::Done)
+}
+
+async fn describe(session: &mut Session, mut arguments: Arguments) -> Result<Outcome> {
+    let name = name(&mut arguments)?;
+    arguments.finish()?;
+    let namespace = session.client.admin().namespace(&name).await?;
+    let mut parts = vec![format!("NAME => '{}'", namespace.name)];
+    parts.extend(namespace.configuration.iter().map(|(key, value)| format!("{key} => '{value}'")));
+    session.printer.row("DESCRIPTION")?;
+    session.printer.row(&format!("{{{}}}", parts.join(", ")))?;
+    // HBase tells the namespace's quotas here, or this.
+    session.printer.line("Quota is disabled")?;
+    Ok(Outcome::Done)
+}
+
+async fn remove(session: &mut Session, mut arguments: Arguments) -> Result<Outcome> {
+    let name = name(&mut arguments)?;
+    arguments.finish()?;
+    session.client.admin().delete_namespace(&name).await?;
+    Ok(Outcome::Done)
+}
+
+async fn list(session: &mut Session, mut arguments: Arguments) -> Result<Outcome> {
+    let wanted = pattern(&mut arguments)?;
+    arguments.finish()?;
+    let all = session.client.admin().list_namespaces().await?;
+    let names = all.into_iter().map(|namespace| namespace.name).filter(|name| wanted.is_match(name));
+    show(session, "NAMESPACE", names.collect())
+}
+
+async fn tables(session: &mut Session, mut arguments: Arguments) -> Result<Outcome> {
+    let name = name(&mut arguments)?;
+    arguments.finish()?;
+    let tables = session.client.admin().list_tables_of(&name).await?;
+    // Without the namespace, which was asked for.
+    show(session, "TABLE", tables.iter().map(|table| table.qualifier().to_string()).collect())
+}
+
+fn show(session: &mut Session, head: &str, names: Vec<String>) -> Result<Outcome> {
+    session.printer.row(head)?;
+    for name in &names {
+        session.printer.row(name)?;
+    }
+    session.printer.footer(names.len() as u64)?;
+    let names: Vec<String> = names.iter().map(|name| format!("\"{name}\"")).collect();
+    Ok(Outcome::Value(format!("[{}]", names.join(", "))))
+}

@@ -1,0 +1,126 @@
+//! Commands about snapshots.
+
+use cell::schema::TableName;
+use proto::SnapshotDescription;
+
+use super::{Command, Group, Outcome, pattern};
+use crate::shell::arguments::{Arguments, table_name};
+use crate::shell::error::{Result, ShellError};
+use crate::shell::session::Session;
+use crate::shell::text::date_time;
+
+pub(super) const GROUP: Group = Group {
+    name: "snapshots",
+    commands: &[
+        Command {
+            name: "snapshot",
+            aliases: &[],
+            summary: "Keep a table as it is now, under a name of its own",
+            usage: "  grampus> snapshot 't1', 's1'\n  \
+                    grampus> snapshot 'ns1:t1', 's1', {SKIP_FLUSH => true}\n  \
+                    grampus> snapshot 't1', 's1', {TTL => 86400}",
+            run: |session, arguments| Box::pin(take(session, arguments)),
+        },
+        Command {
+            name: "clone_snapshot",
+            aliases: &[],
+            summary: "Make a new table out of a snapshot, without copying its data",
+            usage: "  grampus> clone_snapshot 's1', 't2'",
+            run: |session, arguments| Box::pin(clone(session, arguments)),
+        },
+        Command {
+            name: "restore_snapshot",
+            aliases: &[],
+            summary: "Put a disabled table back to a snapshot of it",
+            usage: "  grampus> restore_snapshot 's1'",
+            run: |session, arguments| Box::pin(restore(session, arguments)),
+        },
+        Command {
+            name: "list_snapshots",
+            aliases: &[],
+            summary: "Show snapshots, all of them or those whose names match a regular expression",
+            usage: "  grampus> list_snapshots\n  grampus> list_snapshots 'abc.*'",
+            run: |session, arguments| Box::pin(list(session, arguments)),
+        },
+        Command {
+            name: "delete_snapshot",
+            aliases: &[],
+            summary: "Remove a snapshot; tables made out of it stay",
+            usage: "  grampus> delete_snapshot 's1'",
+            run: |session, arguments| Box::pin(delete(session, arguments)),
+        },
+    ],
+};
+
+fn name(arguments: &mut Arguments) -> Result<String> {
+    String::from_utf8(arguments.bytes("the name of a snapshot")?)
+        .map_err(|_| ShellError::Usage("the name of a snapshot is UTF-8".into()))
+}
+
+async fn take(session: &mut Session, mut arguments: Arguments) -> Result<Outcome> {
+    let (table, name) = (arguments.table()?, name(&mut arguments)?);
+    let mut options = arguments.options()?;
+    arguments.finish()?;
+    let skip_flush = options.boolean("SKIP_FLUSH")?.unwrap_or(false);
+    let ttl_s = options.number("TTL", 0)?.unwrap_or(0);
+    options.refuse(&["MAX_FILESIZE"])?;
+    options.finish()?;
+    session.client.admin().snapshot(&name, &table, skip_flush, ttl_s).await?;
+    Ok(Outcome::Done)
+}
+
+async fn clone(session: &mut Session, mut arguments: Arguments) -> Result<Outcome> {
+    let (name, table) = (name(&mut arguments)?, arguments.table()?);
+    let mut options = arguments.options()?;
+    arguments.finish()?;
+    options.refuse(&["RESTORE_ACL", "CLONE_SFT"])?;
+    options.finish()?;
+    let admin = session.client.admin();
+    if admin.table_exists(&table).await? {
+        return Err(ShellError::Refused(format!("Table already exists: {table}!")));
+    }
+    admin.restore_snapshot(&name, &table).await?;
+    Ok(Outcome::Done)
+}
+
+async fn restore(session: &mut Session, mut arguments: Arguments) -> Result<Outcome> {
+    let name = name(&mut arguments)?;
+    let mut options = arguments.options()?;
+    arguments.finish()?;
+    options.refuse(&["RESTORE_ACL"])?;
+    options.finish()?;
+    let admin = session.client.admin();
+    let found = admin.list_snapshots().await?.into_iter().find(|snapshot| snapshot.name == name);
+    let Some(snapshot) = found else {
+        return Err(ShellError::Refused(format!("Unable to find the table name for snapshot={name}")));
+    };
+    admin.restore_snapshot(&name, &table_of(&snapshot)?).await?;
+    Ok(Outcome::Done)
+}
+
+fn table_of(snapshot: &SnapshotDescription) -> Result<TableName> {
+    table_name(snapshot.table().as_bytes())
+}
+
+async fn list(session: &mut Session, mut arguments: Arguments) -> Result<Outcome> {
+    let wanted = pattern(&mut arguments)?;
+    arguments.finish()?;
+    let mut found = session.client.admin().list_snapshots().await?;
+    found.retain(|snapshot| wanted.is_match(&snapshot.name));
+    session.printer.header("SNAPSHOT", "TABLE + CREATION TIME")?;
+    for snapshot in &found {
+        let second = snapshot.creation_time().div_euclid(1000) * 1000;
+        let time = date_time(second).replace('T', " ");
+        session.printer.pair(&snapshot.name, &format!("{} ({time} UTC)", snapshot.table()))?;
+    }
+    session.printer.footer(found.len() as u64)?;
+    let names: Vec<String> = found.iter().map(|snapshot| format!("\"{}\"", snapshot.name)).collect();
+    Ok(Outcome::Value(format!("[{}]", names.join(", "))))
+}
+
+async fn delete(session: &mut Session, mut arguments: Arguments) -> Result<Outcome> {
+    let name = name(&mut arguments)?;
+    arguments.finish()?;
+    session.client.admin().delete_snapshot(&name).await?;
+    Ok(Outcome::Done)
+}

@@ -1,0 +1,92 @@
+//! Snapshots.
+
+use cell::schema::TableName;
+use proto::SnapshotDescription;
+use proto::snapshot_description::Type;
+
+use super::{Admin, POLL_PAUSE_MAX, malformed};
+use crate::error::{Error, Result};
+use crate::retry::backoff;
+
+impl Admin {
+    /// Notes which files a table has now; its memstores are flushed before, unless `skip_flush`. `ttl_s` are the seconds
+    /// that the snapshot is to live, 0 for ever.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn snapshot(&self, name: &str, table: &TableName, skip_flush: bool, ttl_s: i64) -> Result<()> {
+        let kind = if skip_flush { Type::Skipflush } else { Type::Flush };
+        let snapshot = SnapshotDescription {
+            r#type: Some(kind as i32),
+            ttl: Some(ttl_s),
+            ..described(name, Some(table))
+        };
+        let (nonce_group, nonce) = self.nonce();
+        let request = proto::SnapshotRequest { snapshot: snapshot.clone(), nonce_group, nonce };
+        let answer: proto::SnapshotResponse = self.call_master("Snapshot", &request).await?;
+        match answer.proc_id {
+            Some(proc_id) => self.wait_for(Some(u64::try_from(proc_id).map_err(malformed)?)).await,
+            None => self.wait_for_snapshot(snapshot).await,
+        }
+    }
+
+    /// Asks masters that have no procedures for snapshots.
+    async fn wait_for_snapshot(&self, snapshot: SnapshotDescription) -> Result<()> {
+        let (env, options) = (self.client.env(), self.client.options());
+        let deadline = env.clock.monotonic() + options.procedure_timeout;
+        let name = snapshot.name.clone();
+        let request = proto::IsSnapshotDoneRequest { snapshot: Some(snapshot) };
+        for asked in 0.. {
+            let answer: proto::IsSnapshotDoneResponse = self.call_master("IsSnapshotDone", &request).await?;
+            if answer.done() {
+                return Ok(());
+            }
+            if env.clock.monotonic() >= deadline {
+                break;
+            }
+            env.clock.sleep((options.pause * backoff(asked)).min(POLL_PAUSE_MAX)).await;
+        }
+        Err(Error::SnapshotTimedOut(name))
+    }
+
+    /// All snapshots.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn list_snapshots(&self) -> Result<Vec<SnapshotDescription>> {
+        let request = proto::GetCompletedSnapshotsRequest {};
+        let answer: proto::GetCompletedSnapshotsResponse =
+            self.call_master("GetCompletedSnapshots", &request).await?;
+        Ok(answer.snapshots)
+    }
+
+    /// Removes a snapshot.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn delete_snapshot(&self, name: &str) -> Result<()> {
+        let request = proto::DeleteSnapshotRequest { snapshot: described(name, None) };
+        let _: proto::DeleteSnapshotResponse = self.call_master("DeleteSnapshot", &request).await?;
+        Ok(())
+    }
+
+    /// Puts a disabled table back to a snapshot, or makes a new one of that name out of it.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn restore_snapshot(&self, name: &str, table: &TableName) -> Result<()> {
+        let (nonce_group, nonce) = self.nonce();
+        let snapshot = described(name, Some(table));
+        let request = proto::RestoreSnapshotRequest { snapshot, nonce_group, nonce, ..Default::default() };
+        let answer: proto::RestoreSnapshotResponse = self.call_master("RestoreSnapshot", &request).await?;
+        self.wait_for(Some(answer.proc_id)).await
+    }
+}
+
+fn described(name: &str, table: Option<&TableName>) -> SnapshotDescription {
+    SnapshotDescription {
+        name: name.to_string(),
+        table: table.map(ToString::to_string),
+        ..SnapshotDescription::default()
+    }
+}

@@ -1,0 +1,129 @@
+//! Links: files of one table that another one has too, without a copy.
+//!
+//! ```text
+//! data/<ns>/<clone>/<region>/<family>/[<ns>=]<table>=<region>-<file>               empty: the name is the link
+//! archive/data/<ns>/<table>/<region>/<family>/.links-<file>/<region>.<clone>      empty: somebody links to the file
+//! ```
+//!
+//! The linked file is looked for where its table has it, then in the archive, then among tables being made or removed.
+//! The back reference is made before the link, so that no cleaner finds a file unused that is about to be used.
+//!
+//! Source: HBase `HFileLink`, `FileLink`, `HFileLinkCleaner`.
+
+use cell::region::RegionInfo;
+use cell::schema::{DEFAULT_NAMESPACE, TableName};
+use fs::{FilePath, FileStatus, FileSystem};
+
+use crate::store::{StoreFileName, family_dir_name};
+use crate::{Result, RootDir, file};
+
+/// Directories of back references begin with this.
+const BACK_REFERENCES: &str = ".links-";
+/// A file may move from one place to the next while it is looked for.
+const LOOKS: usize = 2;
+
+/// A file of a store of another table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileLink {
+    table: TableName,
+    region: String,
+    family: String,
+    file: String,
+}
+
+impl FileLink {
+    /// A link to a file of a region, which may itself be a link: then the new one leads to the same file. `None` if the
+    /// name is neither.
+    pub fn to(region: &RegionInfo, family: &[u8], name: &str) -> Option<FileLink> {
+        match StoreFileName::parse(name)? {
+            StoreFileName::Own { .. } => Some(FileLink {
+                table: region.table.clone(),
+                region: RegionInfo { replica_id: 0, ..region.clone() }.encoded_name(),
+                family: family_dir_name(family)?.to_string(),
+                file: name.to_string(),
+            }),
+            StoreFileName::Link { .. } => FileLink::parse(name, family),
+            StoreFileName::Reference { .. } => None,
+        }
+    }
+
+    /// Takes the name of a link apart.
+    pub fn parse(name: &str, family: &[u8]) -> Option<FileLink> {
+        let StoreFileName::Link { table, region, file } = StoreFileName::parse(name)? else { return None };
+        let table = TableName::parse(&table.replacen('=', ":", 1)).ok()?;
+        Some(FileLink { table, region, family: family_dir_name(family)?.to_string(), file })
+    }
+
+    /// The link's name.
+    pub fn name(&self) -> String {
+        format!("{}={}-{}", linked_name(&self.table), self.region, self.file)
+    }
+
+    /// Where the file is, wherever that is; `None` if it is gone.
+    ///
+    /// # Errors
+    /// What the file system said.
+    pub async fn find(&self, root: &RootDir, fs: &dyn FileSystem) -> Result<Option<(FilePath, FileStatus)>> {
+        for _ in 0..LOOKS {
+            for dir in root.places_of(&self.table, &self.region) {
+                let path = dir.join(&self.family).join(&self.file);
+                if let Some(status) = fs.stat(&path).await? {
+                    return Ok(Some((path, status)));
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// Says beside the archived file that `region` links to it, or is about to.
+    ///
+    /// # Errors
+    /// What the file system said.
+    pub(crate) async fn refer_back(
+        &self,
+        root: &RootDir,
+        fs: &dyn FileSystem,
+        region: &RegionInfo,
+    ) -> Result<()> {
+        let family = root.archive_region_dir(&self.table, &self.region).join(&self.family);
+        let dir = family.join(&format!("{BACK_REFERENCES}{}", self.file));
+        let path = dir.join(&format!("{}.{}", region.encoded_name(), linked_name(&region.table)));
+        if fs.stat(&path).await?.is_some() {
+            return Ok(());
+        }
+        fs.make_dirs(&dir).await?;
+        file::write(fs, &path, bytes::Bytes::new()).await?;
+        Ok(fs.sync_dir(&dir).await?)
+    }
+}
+
+/// A table's name as links have it.
+fn linked_name(table: &TableName) -> String {
+    match table.namespace() {
+        DEFAULT_NAMESPACE => table.qualifier().to_string(),
+        namespace => format!("{namespace}={}", table.qualifier()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FILE: &str = "f8db11ccda7041dba9229220b25e2e90";
+
+    #[test]
+    fn names_are_hbases() {
+        for (table, shown) in [("t", "t"), ("ns:t", "ns=t"), ("a-b.c", "a-b.c")] {
+            let region = RegionInfo::new(TableName::parse(table).unwrap(), "".into(), "".into(), 7);
+            let link = FileLink::to(&region, b"f", FILE).unwrap();
+            assert_eq!(link.name(), format!("{shown}={}-{FILE}", region.encoded_name()));
+            assert_eq!(FileLink::parse(&link.name(), b"f"), Some(link.clone()));
+            // A link to a link leads to the file itself.
+            let other = RegionInfo::new(TableName::parse("other").unwrap(), "".into(), "".into(), 8);
+            assert_eq!(FileLink::to(&other, b"f", &link.name()), Some(link));
+        }
+        assert_eq!(FileLink::parse(FILE, b"f"), None);
+        assert_eq!(FileLink::parse(&format!("a b=ab-{FILE}"), b"f"), None, "no name of a table");
+        assert_eq!(FileLink::parse(&format!("t=ab-{FILE}"), b"../f"), None, "no name of a family");
+    }
+}

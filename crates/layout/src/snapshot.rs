@@ -1,0 +1,290 @@
+//! Snapshots: which files a table had at a moment.
+//!
+//! ```text
+//! .hbase-snapshot/<name>/.snapshotinfo     SnapshotDescription
+//!                       /data.manifest     SnapshotDataManifest: the table, its regions, their files
+//! .hbase-snapshot/.tmp/<name>/             being made or removed
+//! ```
+//!
+//! A snapshot is made below `.tmp` and renamed into place, and renamed back there before it is removed; so it is whole or
+//! not there. It holds names of files, not their bytes: those stay in the table or in the archive.
+//!
+//! Source: HBase `SnapshotDescriptionUtils`, `SnapshotManifest`, `SnapshotManifestV2`.
+
+use bytes::Bytes;
+use cell::region::RegionInfo;
+use cell::schema::{TableDescriptor, TableName};
+use fs::{FilePath, FileSystem};
+use prost::Message;
+use proto::snapshot_region_manifest::{FamilyFiles, StoreFile};
+use proto::{SnapshotDataManifest, SnapshotDescription, SnapshotRegionManifest};
+use tracing::warn;
+
+use crate::store::{StoreFileName, check_family};
+use crate::{Error, Result, RootDir, corrupt, file};
+
+const DIR: &str = ".hbase-snapshot";
+const DESCRIPTION: &str = ".snapshotinfo";
+const MANIFEST: &str = "data.manifest";
+/// The layout of snapshots since HBase 0.99 (`SnapshotManifestV2.DESCRIPTOR_VERSION`).
+pub const VERSION: i32 = 2;
+/// Bytes of a manifest at most (`snapshot.manifest.size.limit`).
+const MANIFEST_BYTES_MAX: u64 = 64 << 20;
+
+/// What a snapshot holds.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Manifest {
+    /// The table as it was.
+    pub table: TableDescriptor,
+    /// Its regions.
+    pub regions: Vec<SnapshotRegion>,
+}
+
+/// A region in a snapshot.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SnapshotRegion {
+    /// The region.
+    pub info: RegionInfo,
+    /// The files of each family.
+    pub families: Vec<(Bytes, Vec<SnapshotFile>)>,
+}
+
+/// A file in a snapshot.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SnapshotFile {
+    /// Its name in the store, which may be that of a link.
+    pub name: String,
+    /// Bytes in it.
+    pub len: u64,
+}
+
+impl Manifest {
+    /// Reads a manifest's bytes; `path` is where they are from.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] for what is none, or names what cannot be a file; [`Error::Unsupported`] for references, which
+    /// a region has that was split or merged.
+    pub fn decode(path: &FilePath, content: Bytes) -> Result<Manifest> {
+        let message = SnapshotDataManifest::decode(content).map_err(|error| corrupt(path, error))?;
+        let table =
+            TableDescriptor::try_from(&message.table_schema).map_err(|error| corrupt(path, error))?;
+        for family in table.families.keys() {
+            check_family(path, family)?;
+        }
+        let regions = message.region_manifests.iter().map(|region| read_region(path, &table.name, region));
+        let mut regions = regions.collect::<Result<Vec<_>>>()?;
+        regions.sort_by(|left, right| left.info.start_key.cmp(&right.info.start_key));
+        Ok(Manifest { table, regions })
+    }
+
+    fn encode(&self) -> Bytes {
+        let file = |file: &SnapshotFile| StoreFile {
+            name: file.name.clone(),
+            reference: None,
+            file_size: Some(file.len),
+        };
+        let family = |(name, files): &(Bytes, Vec<SnapshotFile>)| FamilyFiles {
+            family_name: name.clone(),
+            store_files: files.iter().map(file).collect(),
+        };
+        let region = |region: &SnapshotRegion| SnapshotRegionManifest {
+            version: None,
+            region_info: (&region.info).into(),
+            family_files: region.families.iter().map(family).collect(),
+        };
+        let message = SnapshotDataManifest {
+            table_schema: (&self.table).into(),
+            region_manifests: self.regions.iter().map(region).collect(),
+        };
+        message.encode_to_vec().into()
+    }
+}
+
+fn read_region(
+    path: &FilePath,
+    table: &TableName,
+    message: &SnapshotRegionManifest,
+) -> Result<SnapshotRegion> {
+    let info = RegionInfo::try_from(&message.region_info).map_err(|error| corrupt(path, error))?;
+    if &info.table != table {
+        return Err(corrupt(path, format!("holds a region of {} in a snapshot of {table}", info.table)));
+    }
+    let mut families = Vec::with_capacity(message.family_files.len());
+    for family in &message.family_files {
+        check_family(path, &family.family_name)?;
+        let files = family.store_files.iter().map(|file| read_file(path, file));
+        families.push((family.family_name.clone(), files.collect::<Result<_>>()?));
+    }
+    Ok(SnapshotRegion { info, families })
+}
+
+fn read_file(path: &FilePath, message: &StoreFile) -> Result<SnapshotFile> {
+    match StoreFileName::parse(&message.name) {
+        Some(StoreFileName::Own { .. } | StoreFileName::Link { .. }) => {
+            Ok(SnapshotFile { name: message.name.clone(), len: message.file_size() })
+        }
+        Some(StoreFileName::Reference { .. }) => Err(Error::Unsupported {
+            file: path.clone(),
+            what: format!("a snapshot with the reference {:?}", message.name),
+        }),
+        None => Err(corrupt(path, format!("{:?} is no name of a file", message.name))),
+    }
+}
+
+impl RootDir {
+    fn snapshots_dir(&self) -> FilePath {
+        self.path().join(DIR)
+    }
+
+    fn staged_snapshots_dir(&self) -> FilePath {
+        self.snapshots_dir().join(".tmp")
+    }
+
+    /// All snapshots that are whole, by name.
+    ///
+    /// # Errors
+    /// What the file system said. One that cannot be read is passed over with a warning.
+    pub async fn list_snapshots(&self, fs: &dyn FileSystem) -> Result<Vec<SnapshotDescription>> {
+        let mut snapshots = Vec::new();
+        for entry in file::list(fs, &self.snapshots_dir()).await? {
+            if !entry.is_dir || !is_name(&entry.name) {
+                continue;
+            }
+            match self.find_snapshot(fs, &entry.name).await {
+                Ok(found) => snapshots.extend(found),
+                Err(Error::Fs(error)) => return Err(error.into()),
+                Err(error) => warn!(%error, "a snapshot that cannot be read is passed over"),
+            }
+        }
+        Ok(snapshots)
+    }
+
+    /// A snapshot, if there is one of that name.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] if it cannot be read.
+    pub async fn find_snapshot(&self, fs: &dyn FileSystem, name: &str) -> Result<Option<SnapshotDescription>> {
+        if !is_name(name) {
+            return Ok(None);
+        }
+        let path = self.snapshots_dir().join(name).join(DESCRIPTION);
+        match file::read(fs, &path).await {
+            Err(Error::Fs(fs::Error::NotFound { .. })) => Ok(None),
+            Err(error) => Err(error),
+            Ok(content) => {
+                SnapshotDescription::decode(content).map(Some).map_err(|error| corrupt(&path, error))
+            }
+        }
+    }
+
+    /// What a snapshot holds.
+    ///
+    /// # Errors
+    /// [`fs::Error::NotFound`] if it has no manifest, and as for [`Manifest::decode`].
+    pub async fn read_snapshot(&self, fs: &dyn FileSystem, name: &str) -> Result<Manifest> {
+        let path = self.snapshots_dir().join(name).join(MANIFEST);
+        if !is_name(name) {
+            return Err(fs::Error::NotFound { path }.into());
+        }
+        Manifest::decode(&path, file::read_up_to(fs, &path, MANIFEST_BYTES_MAX).await?)
+    }
+
+    /// Makes a snapshot. When this returns, it is on disk; before, there is none of its name.
+    ///
+    /// # Errors
+    /// What the file system said.
+    pub async fn write_snapshot(
+        &self,
+        fs: &dyn FileSystem,
+        description: &SnapshotDescription,
+        manifest: &Manifest,
+    ) -> Result<()> {
+        let staged = self.staged_snapshots_dir().join(&description.name);
+        fs.delete(&staged).await?;
+        fs.make_dirs(&staged).await?;
+        file::write(fs, &staged.join(DESCRIPTION), description.encode_to_vec().into()).await?;
+        file::write(fs, &staged.join(MANIFEST), manifest.encode()).await?;
+        fs.sync_dir(&staged).await?;
+        fs.rename(&staged, &self.snapshots_dir().join(&description.name)).await?;
+        fs.sync_dir(&self.snapshots_dir()).await?;
+        Ok(fs.sync_dir(&self.staged_snapshots_dir()).await?)
+    }
+
+    /// Removes a snapshot; the files that it names stay. When this returns, it is gone, even after a power cut.
+    ///
+    /// # Errors
+    /// What the file system said; the snapshot is there or gone.
+    pub async fn delete_snapshot(&self, fs: &dyn FileSystem, name: &str) -> Result<()> {
+        if !is_name(name) {
+            return Ok(());
+        }
+        let (dir, staged) = (self.snapshots_dir().join(name), self.staged_snapshots_dir().join(name));
+        fs.make_dirs(&self.staged_snapshots_dir()).await?;
+        fs.delete(&staged).await?;
+        fs.rename(&dir, &staged).await?;
+        fs.sync_dir(&self.snapshots_dir()).await?;
+        Ok(fs.delete(&staged).await?)
+    }
+}
+
+/// Whether a snapshot can have this name: that of a table without its namespace.
+fn is_name(name: &str) -> bool {
+    TableName::new("default", name).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cell::schema::FamilyDescriptor;
+    use fs::memory::MemoryFs;
+
+    const FILE: &str = "f8db11ccda7041dba9229220b25e2e90";
+
+    fn manifest(name: &str) -> Manifest {
+        let table = TableDescriptor::new(TableName::parse("ns:t").unwrap())
+            .with_family(FamilyDescriptor::new("f"));
+        let info = RegionInfo::new(table.name.clone(), "a".into(), "b".into(), 7);
+        let files = vec![SnapshotFile { name: name.into(), len: 5 }];
+        Manifest { table, regions: vec![SnapshotRegion { info, families: vec![("f".into(), files)] }] }
+    }
+
+    fn described(name: &str) -> SnapshotDescription {
+        SnapshotDescription { name: name.into(), table: Some("ns:t".into()), ..Default::default() }
+    }
+
+    #[tokio::test]
+    async fn a_snapshot_is_read_back_listed_and_deleted() {
+        let (root, fs) = (RootDir::new(FilePath::root()), MemoryFs::new());
+        for name in [FILE.to_string(), format!("ns=t=1b42fa151ed2d772692addc8a9d03189-{FILE}")] {
+            let manifest = manifest(&name);
+            root.write_snapshot(&fs, &described("s"), &manifest).await.unwrap();
+            assert_eq!(root.find_snapshot(&fs, "s").await.unwrap(), Some(described("s")));
+            assert_eq!(root.read_snapshot(&fs, "s").await.unwrap(), manifest);
+            // One that is damaged keeps no other from being listed.
+            let damaged = root.snapshots_dir().join("x");
+            fs.make_dirs(&damaged).await.unwrap();
+            fs.put(&damaged.join(DESCRIPTION), b"\xff".to_vec());
+            assert_eq!(root.list_snapshots(&fs).await.unwrap(), [described("s")]);
+            assert!(root.find_snapshot(&fs, "x").await.is_err());
+            root.delete_snapshot(&fs, "s").await.unwrap();
+            assert_eq!(root.list_snapshots(&fs).await.unwrap(), []);
+        }
+        assert_eq!(root.find_snapshot(&fs, "../s").await.unwrap(), None);
+        assert!(root.read_snapshot(&fs, "../s").await.is_err());
+    }
+
+    #[test]
+    fn names_that_are_no_files_of_a_store_are_refused() {
+        let path = FilePath::new("m");
+        let decode = |name: &str| Manifest::decode(&path, manifest(name).encode());
+        assert!(decode(FILE).is_ok());
+        for name in ["", "..", "../../x", "a/b", ".tmp"] {
+            assert!(matches!(decode(name), Err(Error::Corrupt { .. })), "{name}");
+        }
+        let reference = format!("{FILE}.1b42fa151ed2d772692addc8a9d03189");
+        assert!(matches!(decode(&reference), Err(Error::Unsupported { .. })));
+        let mut other = manifest(FILE);
+        other.regions[0].info.table = TableName::parse("other").unwrap();
+        assert!(matches!(Manifest::decode(&path, other.encode()), Err(Error::Corrupt { .. })));
+    }
+}

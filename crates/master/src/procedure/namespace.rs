@@ -1,0 +1,63 @@
+//! Making, changing and removing a namespace.
+
+use cell::schema::NamespaceDescriptor;
+use wire::exception::{JavaException, class};
+
+use crate::context::Context;
+use crate::namespaces::{self, RESERVED};
+
+/// There must be none of that name.
+pub(super) async fn check_create(
+    context: &Context,
+    namespace: &NamespaceDescriptor,
+) -> Result<(), JavaException> {
+    context.namespaces.wait_loaded().await;
+    match context.namespaces.get(&namespace.name) {
+        Ok(_) => Err(JavaException::new(class::NAMESPACE_EXISTS, namespace.name.clone())),
+        Err(_) => Ok(()),
+    }
+}
+
+/// Makes it.
+pub(super) async fn create(context: &Context, namespace: &NamespaceDescriptor) -> Result<(), JavaException> {
+    context.namespaces.wait_loaded().await;
+    context.tables.make_namespace(&namespace.name).await?;
+    namespaces::put(context, namespace).await
+}
+
+/// There must be one of that name.
+pub(super) async fn check_modify(
+    context: &Context,
+    namespace: &NamespaceDescriptor,
+) -> Result<(), JavaException> {
+    context.namespaces.wait_loaded().await;
+    context.namespaces.get(&namespace.name).map(|_| ())
+}
+
+/// Changes it.
+pub(super) async fn modify(context: &Context, namespace: &NamespaceDescriptor) -> Result<(), JavaException> {
+    context.namespaces.wait_loaded().await;
+    namespaces::put(context, namespace).await
+}
+
+/// It must be there, have no tables, and none may rely on it.
+pub(super) async fn check_delete(context: &Context, name: &str) -> Result<(), JavaException> {
+    context.namespaces.wait_loaded().await;
+    context.namespaces.get(name)?;
+    if RESERVED.contains(&name) {
+        return Err(JavaException::constraint(format!("Reserved namespace {name} cannot be removed.")));
+    }
+    match context.tables.count_in(name) {
+        0 => Ok(()),
+        tables => Err(JavaException::constraint(format!(
+            "Only empty namespaces can be removed. Namespace {name} has {tables} tables"
+        ))),
+    }
+}
+
+/// Removes it.
+pub(super) async fn delete(context: &Context, name: &str) -> Result<(), JavaException> {
+    context.namespaces.wait_loaded().await;
+    namespaces::remove(context, name).await?;
+    context.tables.delete_namespace(name).await
+}

@@ -1,0 +1,387 @@
+//! A procedure as the journal keeps it: HBase's `Procedure` message, its kind by the Java class that does this in HBase,
+//! and what only this project knows of it in `state_data`.
+
+use bytes::Bytes;
+use cell::region::RegionInfo;
+use cell::schema::{FamilyDescriptor, NamespaceDescriptor, TableDescriptor, TableName};
+use prost::Message;
+
+use super::{Change, Plan, Subject, Target, Work};
+
+macro_rules! classes {
+    ($($id:ident = $name:literal;)*) => {
+        $(const $id: &str = concat!("org.apache.hadoop.hbase.master.procedure.", $name);)*
+    };
+}
+
+classes! {
+    CREATE_TABLE = "CreateTableProcedure";
+    DELETE_TABLE = "DeleteTableProcedure";
+    ENABLE_TABLE = "EnableTableProcedure";
+    DISABLE_TABLE = "DisableTableProcedure";
+    FLUSH_TABLE = "FlushTableProcedure";
+    TRUNCATE_TABLE = "TruncateTableProcedure";
+    MODIFY_TABLE = "ModifyTableProcedure";
+    CREATE_NAMESPACE = "CreateNamespaceProcedure";
+    MODIFY_NAMESPACE = "ModifyNamespaceProcedure";
+    DELETE_NAMESPACE = "DeleteNamespaceProcedure";
+    SNAPSHOT = "SnapshotProcedure";
+    CLONE_SNAPSHOT = "CloneSnapshotProcedure";
+    RESTORE_SNAPSHOT = "RestoreSnapshotProcedure";
+}
+
+impl Work {
+    /// The Java class that does this in HBase; tools show it, and the journal names the kind by it.
+    pub fn class_name(&self) -> &'static str {
+        match self {
+            Work::CreateTable(_) => CREATE_TABLE,
+            Work::DeleteTable(_) => DELETE_TABLE,
+            Work::EnableTable(_) => ENABLE_TABLE,
+            Work::DisableTable(_) => DISABLE_TABLE,
+            Work::FlushTable(..) => FLUSH_TABLE,
+            Work::TruncateTable { .. } => TRUNCATE_TABLE,
+            Work::ModifyTable { .. } => MODIFY_TABLE,
+            Work::CreateNamespace(_) => CREATE_NAMESPACE,
+            Work::ModifyNamespace(_) => MODIFY_NAMESPACE,
+            Work::DeleteNamespace(_) => DELETE_NAMESPACE,
+            Work::Snapshot(..) => SNAPSHOT,
+            Work::CloneSnapshot { .. } => CLONE_SNAPSHOT,
+            Work::RestoreSnapshot { .. } => RESTORE_SNAPSHOT,
+        }
+    }
+}
+
+/// A procedure as the journal keeps it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Record {
+    /// Its number, never used again.
+    pub id: u64,
+    /// What it does.
+    pub work: Work,
+    /// Whether its check has passed: from then on it is carried out, whatever happens.
+    pub prepared: bool,
+    /// When it was submitted, milliseconds since the epoch.
+    pub submitted_ms: u64,
+    /// The client's nonce group and nonce; 0 for none.
+    pub nonce: (u64, u64),
+}
+
+/// What a record says beyond HBase's own `Procedure` message, in its `state_data`. On disk: never renumber.
+#[derive(Clone, PartialEq, Message)]
+struct StateData {
+    #[prost(bool, tag = "1")]
+    prepared: bool,
+    #[prost(message, optional, tag = "2")]
+    table_name: Option<proto::TableName>,
+    // The table that is made, or what the table becomes.
+    #[prost(message, optional, tag = "3")]
+    table_schema: Option<proto::TableSchema>,
+    #[prost(message, repeated, tag = "4")]
+    regions: Vec<proto::RegionInfo>,
+    // Families that are flushed, or that go.
+    #[prost(bytes = "bytes", repeated, tag = "5")]
+    families: Vec<Bytes>,
+    #[prost(bool, tag = "6")]
+    preserve_splits: bool,
+    #[prost(message, optional, tag = "7")]
+    change: Option<ChangeData>,
+    #[prost(bool, tag = "8")]
+    reopen: bool,
+    // The namespace that is made, changed or removed.
+    #[prost(message, optional, tag = "9")]
+    namespace: Option<proto::NamespaceDescriptor>,
+    // The snapshot that is taken; of one that is used, the name.
+    #[prost(message, optional, tag = "10")]
+    snapshot: Option<proto::SnapshotDescription>,
+    #[prost(uint64, tag = "11")]
+    token: u64,
+}
+
+/// A [`Change`]: exactly one field is set.
+#[derive(Clone, PartialEq, Message)]
+struct ChangeData {
+    #[prost(message, optional, tag = "1")]
+    replace: Option<proto::TableSchema>,
+    #[prost(message, optional, tag = "2")]
+    add_family: Option<proto::ColumnFamilySchema>,
+    #[prost(message, optional, tag = "3")]
+    modify_family: Option<proto::ColumnFamilySchema>,
+    #[prost(bytes = "bytes", optional, tag = "4")]
+    delete_family: Option<Bytes>,
+}
+
+/// A journal entry that this version cannot read.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("procedure {id} ({class_name}) cannot be read: {reason}")]
+pub struct Unreadable {
+    id: u64,
+    class_name: String,
+    reason: String,
+}
+
+impl Record {
+    /// The message that is stored.
+    pub fn to_message(&self) -> proto::Procedure {
+        let data = StateData { prepared: self.prepared, ..StateData::of(&self.work) };
+        proto::Procedure {
+            class_name: self.work.class_name().to_string(),
+            proc_id: self.id,
+            submitted_time: self.submitted_ms,
+            last_update: self.submitted_ms,
+            state: proto::ProcedureState::Runnable as i32,
+            state_data: Some(data.encode_to_vec().into()),
+            nonce_group: Some(self.nonce.0),
+            nonce: Some(self.nonce.1),
+            ..proto::Procedure::default()
+        }
+    }
+
+    /// Takes a stored message apart.
+    ///
+    /// # Errors
+    /// [`Unreadable`] for kinds of procedure that this version does not know (HBase has more) and damaged ones.
+    pub fn from_message(message: &proto::Procedure) -> Result<Record, Unreadable> {
+        let unreadable = |reason: String| Unreadable {
+            id: message.proc_id,
+            class_name: message.class_name.clone(),
+            reason,
+        };
+        let data = StateData::decode(message.state_data.clone().unwrap_or_default())
+            .map_err(|error| unreadable(error.to_string()))?;
+        let prepared = data.prepared;
+        Ok(Record {
+            id: message.proc_id,
+            work: data.into_work(&message.class_name).map_err(unreadable)?,
+            prepared,
+            submitted_ms: message.submitted_time,
+            nonce: (message.nonce_group.unwrap_or(0), message.nonce.unwrap_or(0)),
+        })
+    }
+}
+
+impl StateData {
+    fn of(work: &Work) -> StateData {
+        let mut data = StateData::default();
+        match work {
+            Work::CreateTable(plan) => data.set_plan(plan),
+            Work::FlushTable(_, families) => data.families.clone_from(families),
+            Work::TruncateTable { preserve_splits, plan, .. } => {
+                data.preserve_splits = *preserve_splits;
+                plan.iter().for_each(|plan| data.set_plan(plan));
+            }
+            Work::ModifyTable { change, reopen, target, .. } => {
+                data.change = Some(change.into());
+                data.reopen = *reopen;
+                if let Some(target) = target {
+                    data.table_schema = Some((&*target.table).into());
+                    data.families.clone_from(&target.removed);
+                }
+            }
+            Work::CreateNamespace(namespace) | Work::ModifyNamespace(namespace) => {
+                data.namespace = Some(namespace.into());
+            }
+            Work::Snapshot(_, snapshot) => data.snapshot = Some((**snapshot).clone()),
+            Work::CloneSnapshot { snapshot, plan, .. } => {
+                data.set_snapshot(snapshot);
+                plan.iter().for_each(|plan| data.set_plan(plan));
+            }
+            Work::RestoreSnapshot { snapshot, plan, token, .. } => {
+                data.set_snapshot(snapshot);
+                plan.iter().for_each(|plan| data.set_plan(plan));
+                data.token = *token;
+            }
+            Work::DeleteTable(_)
+            | Work::EnableTable(_)
+            | Work::DisableTable(_)
+            | Work::DeleteNamespace(_) => {}
+        }
+        match work.subject() {
+            Subject::Table(table) => data.table_name = Some(table.into()),
+            Subject::Namespace(name) => {
+                data.namespace.get_or_insert_with(|| proto::NamespaceDescriptor {
+                    name: Bytes::copy_from_slice(name.as_bytes()),
+                    configuration: Vec::new(),
+                });
+            }
+        }
+        data
+    }
+
+    fn into_work(self, class_name: &str) -> Result<Work, String> {
+        let table = match class_name {
+            CREATE_NAMESPACE => return self.namespace().map(Work::CreateNamespace),
+            MODIFY_NAMESPACE => return self.namespace().map(Work::ModifyNamespace),
+            DELETE_NAMESPACE => return self.namespace().map(|namespace| Work::DeleteNamespace(namespace.name)),
+            _ => self.table()?,
+        };
+        Ok(match class_name {
+            SNAPSHOT => Work::Snapshot(table, Box::new(self.snapshot.ok_or(NO_SNAPSHOT)?)),
+            CLONE_SNAPSHOT => {
+                let plan = self.plan()?;
+                Work::CloneSnapshot { table, snapshot: self.snapshot.ok_or(NO_SNAPSHOT)?.name, plan }
+            }
+            RESTORE_SNAPSHOT => {
+                let (plan, token) = (self.plan()?, self.token);
+                let snapshot = self.snapshot.ok_or(NO_SNAPSHOT)?.name;
+                Work::RestoreSnapshot { table, snapshot, plan, token }
+            }
+            CREATE_TABLE => Work::CreateTable(self.plan()?.ok_or("it has no table")?),
+            DELETE_TABLE => Work::DeleteTable(table),
+            ENABLE_TABLE => Work::EnableTable(table),
+            DISABLE_TABLE => Work::DisableTable(table),
+            FLUSH_TABLE => Work::FlushTable(table, self.families),
+            TRUNCATE_TABLE => {
+                Work::TruncateTable { table, preserve_splits: self.preserve_splits, plan: self.plan()? }
+            }
+            MODIFY_TABLE => {
+                let change = self.change.as_ref().ok_or("it names no change")?;
+                Work::ModifyTable {
+                    table,
+                    change: change.to_change()?,
+                    reopen: self.reopen,
+                    target: self.schema()?.map(|table| Target { table, removed: self.families }),
+                }
+            }
+            _ => return Err("no such kind is known here".into()),
+        })
+    }
+
+    fn set_plan(&mut self, plan: &Plan) {
+        self.table_schema = Some((&*plan.table).into());
+        self.regions = plan.regions.iter().map(Into::into).collect();
+    }
+
+    fn set_snapshot(&mut self, name: &str) {
+        self.snapshot =
+            Some(proto::SnapshotDescription { name: name.to_string(), ..proto::SnapshotDescription::default() });
+    }
+
+    fn namespace(&self) -> Result<NamespaceDescriptor, String> {
+        let message = self.namespace.as_ref().ok_or("it names no namespace")?;
+        NamespaceDescriptor::try_from(message).map_err(text)
+    }
+
+    fn table(&self) -> Result<TableName, String> {
+        let name = self.table_name.as_ref().ok_or("it names no table")?;
+        TableName::try_from(name).map_err(text)
+    }
+
+    fn schema(&self) -> Result<Option<Box<TableDescriptor>>, String> {
+        let table = self.table_schema.as_ref().map(TableDescriptor::try_from).transpose().map_err(text)?;
+        Ok(table.map(Box::new))
+    }
+
+    fn plan(&self) -> Result<Option<Plan>, String> {
+        let regions =
+            self.regions.iter().map(RegionInfo::try_from).collect::<Result<_, _>>().map_err(text)?;
+        Ok(self.schema()?.map(|table| Plan { table, regions }))
+    }
+}
+
+const NO_SNAPSHOT: &str = "it names no snapshot";
+
+impl From<&Change> for ChangeData {
+    fn from(change: &Change) -> ChangeData {
+        let mut data = ChangeData::default();
+        match change {
+            Change::Replace(table) => data.replace = Some((&**table).into()),
+            Change::AddFamily(family) => data.add_family = Some(family.into()),
+            Change::ModifyFamily(family) => data.modify_family = Some(family.into()),
+            Change::DeleteFamily(name) => data.delete_family = Some(name.clone()),
+        }
+        data
+    }
+}
+
+impl ChangeData {
+    fn to_change(&self) -> Result<Change, String> {
+        if let Some(schema) = &self.replace {
+            return Ok(Change::Replace(Box::new(TableDescriptor::try_from(schema).map_err(text)?)));
+        }
+        if let Some(family) = &self.add_family {
+            return Ok(Change::AddFamily(FamilyDescriptor::try_from(family).map_err(text)?));
+        }
+        if let Some(family) = &self.modify_family {
+            return Ok(Change::ModifyFamily(FamilyDescriptor::try_from(family).map_err(text)?));
+        }
+        let name = self.delete_family.clone().ok_or("its change is none that is known here")?;
+        Ok(Change::DeleteFamily(name))
+    }
+}
+
+fn text(error: impl ToString) -> String {
+    error.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table() -> TableDescriptor {
+        TableDescriptor::new(name()).with_family(FamilyDescriptor::new("f").with("VERSIONS", "3"))
+    }
+
+    fn name() -> TableName {
+        TableName::parse("n:t").unwrap()
+    }
+
+    fn plan() -> Plan {
+        let region = RegionInfo::new(name(), "a".into(), "b".into(), 7);
+        Plan { table: Box::new(table()), regions: vec![region] }
+    }
+
+    fn namespace() -> NamespaceDescriptor {
+        let configuration = [("k".to_string(), "v".to_string())].into();
+        NamespaceDescriptor { name: "n".into(), configuration }
+    }
+
+    fn works() -> Vec<Work> {
+        let family = || table().families[&b"f"[..]].clone();
+        let modify = |change, target| Work::ModifyTable { table: name(), change, reopen: true, target };
+        let target = Target { table: Box::new(table()), removed: vec!["g".into()] };
+        let snapshot = proto::SnapshotDescription {
+            name: "s".into(),
+            creation_time: Some(9),
+            ..proto::SnapshotDescription::default()
+        };
+        vec![
+            Work::CreateTable(plan()),
+            Work::DeleteTable(name()),
+            Work::EnableTable(name()),
+            Work::DisableTable(name()),
+            Work::FlushTable(name(), vec!["f".into()]),
+            Work::TruncateTable { table: name(), preserve_splits: true, plan: None },
+            Work::TruncateTable { table: name(), preserve_splits: false, plan: Some(plan()) },
+            modify(Change::Replace(Box::new(table())), None),
+            modify(Change::AddFamily(family()), None),
+            modify(Change::ModifyFamily(family()), Some(target.clone())),
+            modify(Change::DeleteFamily("g".into()), Some(target)),
+            Work::CreateNamespace(namespace()),
+            Work::ModifyNamespace(namespace()),
+            Work::DeleteNamespace("n".into()),
+            Work::Snapshot(name(), Box::new(snapshot)),
+            Work::CloneSnapshot { table: name(), snapshot: "s".into(), plan: None },
+            Work::RestoreSnapshot { table: name(), snapshot: "s".into(), plan: Some(plan()), token: 7 },
+        ]
+    }
+
+    #[test]
+    fn what_is_kept_is_read_back() {
+        for (id, work) in (1..).zip(works()) {
+            let record = Record { id, work, prepared: id % 2 == 0, submitted_ms: 5, nonce: (1, 2) };
+            assert_eq!(Record::from_message(&record.to_message()).unwrap(), record);
+        }
+    }
+
+    #[test]
+    fn what_is_damaged_or_not_known_is_told() {
+        let record =
+            Record { id: 1, work: works().remove(7), prepared: true, submitted_ms: 5, nonce: (0, 0) };
+        let message = record.to_message();
+        let other = proto::Procedure { class_name: "a.B".into(), ..message.clone() };
+        assert!(Record::from_message(&other).unwrap_err().to_string().contains("no such kind"));
+        for state_data in [None, Some(Bytes::from_static(b"\xff")), Some(Bytes::from_static(b"\x08\x01"))] {
+            assert!(Record::from_message(&proto::Procedure { state_data, ..message.clone() }).is_err());
+        }
+    }
+}

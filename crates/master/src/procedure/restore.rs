@@ -1,0 +1,132 @@
+//! Making a table out of a snapshot: a new one (clone), or an earlier state of one that is there (restore). Its files are
+//! links to those that the snapshot names; nothing is copied.
+
+use cell::region::RegionInfo;
+use cell::schema::{TableDescriptor, TableName};
+use layout::FileLink;
+use layout::snapshot::Manifest;
+use layout::table::LinkedFile;
+use wire::exception::JavaException;
+use wire::meta::TableState;
+
+use super::Plan;
+use super::bring_up::bring_up;
+use crate::context::Context;
+use crate::tables::failed;
+use crate::{refusal, sanity};
+
+/// The snapshot must be there, and the new table not; its namespace must be.
+pub(super) async fn check_clone(
+    context: &Context,
+    table: &TableName,
+    snapshot: &str,
+) -> Result<(), JavaException> {
+    let manifest = manifest(context, snapshot).await?;
+    context.namespaces.require(table.namespace()).await?;
+    if context.meta.table_state(table).await?.is_some() {
+        return Err(refusal::table_exists(table));
+    }
+    sanity::check_table(&manifest.table)
+}
+
+/// The snapshot must be there and of this table, which must be disabled.
+pub(super) async fn check_restore(
+    context: &Context,
+    table: &TableName,
+    snapshot: &str,
+) -> Result<(), JavaException> {
+    context.require_user_table(table)?;
+    let manifest = manifest(context, snapshot).await?;
+    if &manifest.table.name != table {
+        return Err(JavaException::do_not_retry(format!(
+            "Snapshot '{snapshot}' is of table {}, not of {table}",
+            manifest.table.name
+        )));
+    }
+    match context.meta.table_state(table).await? {
+        Some(TableState::Disabled) => sanity::check_table(&manifest.table),
+        Some(_) => Err(JavaException::unsupported(format!(
+            "Table '{table}' must be disabled in order to perform a restore operation."
+        ))),
+        None => Err(refusal::table_not_found(table)),
+    }
+}
+
+/// What `table` becomes: the snapshot's table under this name, with regions of the same keys and ids.
+pub(super) async fn plan(context: &Context, table: &TableName, snapshot: &str) -> Result<Plan, JavaException> {
+    let manifest = manifest(context, snapshot).await?;
+    let regions = manifest.regions.iter().map(|region| renamed(&region.info, table)).collect();
+    Ok(Plan { table: Box::new(TableDescriptor { name: table.clone(), ..manifest.table }), regions })
+}
+
+/// Makes the new table. The snapshot is needed until the files are in place.
+pub(super) async fn clone(context: &Context, plan: &Plan, snapshot: &str) -> Result<(), JavaException> {
+    let (tables, name) = (&context.tables, &plan.table.name);
+    if !tables.has_regions(name, &plan.regions).await? || plan.regions.is_empty() {
+        let links = links(&manifest(context, snapshot).await?, name)?;
+        let cloned = tables.root().clone_table(tables.fs(), &plan.table, &plan.regions, &links);
+        cloned.await.map_err(failed)?;
+    }
+    bring_up(context, plan).await
+}
+
+/// Puts the table back; it stays disabled. `token` names this change.
+pub(super) async fn restore(
+    context: &Context,
+    plan: &Plan,
+    snapshot: &str,
+    token: u64,
+) -> Result<(), JavaException> {
+    let (tables, name) = (&context.tables, &plan.table.name);
+    let links = links(&manifest(context, snapshot).await?, name)?;
+    let replaced = tables.root().replace_table(tables.fs(), &plan.table, &plan.regions, &links, token);
+    replaced.await.map_err(failed)?;
+    let known = context.assignment.regions_of(name).into_iter().map(|(region, _)| region);
+    let gone: Vec<_> = known.filter(|region| !plan.regions.contains(region)).collect();
+    context.meta.replace_regions(&plan.regions, &gone).await?;
+    context.assignment.forget_regions(&gone);
+    for region in &plan.regions {
+        if context.assignment.state(region).is_none() {
+            context.assignment.learn(region.clone());
+        }
+    }
+    tables.put((*plan.table).clone(), TableState::Disabled);
+    Ok(())
+}
+
+async fn manifest(context: &Context, snapshot: &str) -> Result<Manifest, JavaException> {
+    let (fs, root) = (context.tables.fs(), context.tables.root());
+    if root.find_snapshot(fs, snapshot).await.map_err(failed)?.is_none() {
+        return Err(refusal::no_such_snapshot(snapshot));
+    }
+    let mut manifest = match root.read_snapshot(fs, snapshot).await {
+        Err(error @ (layout::Error::Corrupt { .. } | layout::Error::Unsupported { .. })) => {
+            return Err(JavaException::do_not_retry(error.to_string()));
+        }
+        read => read.map_err(failed)?,
+    };
+    // Parents of splits are served by nobody.
+    manifest.regions.retain(|region| !(region.info.split && region.info.offline) && region.info.replica_id == 0);
+    Ok(manifest)
+}
+
+fn renamed(region: &RegionInfo, table: &TableName) -> RegionInfo {
+    RegionInfo::new(table.clone(), region.start_key.clone(), region.end_key.clone(), region.region_id)
+}
+
+/// Links from the regions of `table` to all files of the snapshot.
+fn links(manifest: &Manifest, table: &TableName) -> Result<Vec<LinkedFile>, JavaException> {
+    let mut links = Vec::new();
+    for region in &manifest.regions {
+        for (family, files) in &region.families {
+            for file in files {
+                let link = FileLink::to(&region.info, family, &file.name).ok_or_else(|| {
+                    JavaException::do_not_retry(format!("{:?} is no name of a file", file.name))
+                })?;
+                let region = renamed(&region.info, table);
+                links.push(LinkedFile { region, family: family.clone(), link });
+            }
+        }
+    }
+    Ok(links)
+}

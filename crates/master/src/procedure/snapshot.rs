@@ -1,0 +1,136 @@
+//! Taking a snapshot: which files a table has now, its memstores flushed before if it is enabled and it is asked for.
+//!
+//! The files of an open region are those that its server reads at one moment. They may be compacted away before the
+//! snapshot is written; then they are in the archive, from which nothing is removed that a snapshot names.
+
+use bytes::Bytes;
+use cell::region::RegionInfo;
+use cell::schema::{TableDescriptor, TableName};
+use layout::FileLink;
+use layout::snapshot::{Manifest, SnapshotFile, SnapshotRegion};
+use proto::SnapshotDescription;
+use proto::snapshot_description::Type;
+use wire::exception::{JavaException, class};
+use wire::meta::TableState;
+
+use crate::assignment::RegionState;
+use crate::context::Context;
+use crate::tables::failed;
+
+/// The table must be enabled or disabled, and there must be no snapshot of that name.
+pub(super) async fn check(
+    context: &Context,
+    table: &TableName,
+    snapshot: &SnapshotDescription,
+) -> Result<(), JavaException> {
+    let tables = &context.tables;
+    if tables.root().find_snapshot(tables.fs(), &snapshot.name).await.map_err(failed)?.is_some() {
+        return Err(exists(snapshot));
+    }
+    match context.meta.table_state(table).await? {
+        Some(TableState::Enabled | TableState::Disabled) => Ok(()),
+        Some(_) => Err(JavaException::new(
+            class::TABLE_PARTIALLY_OPEN,
+            format!("Table {table} isn't fully open."),
+        )),
+        None => Err(JavaException::new(
+            class::SNAPSHOT_CREATION,
+            format!("Table '{table}' doesn't exist, can't take snapshot."),
+        )),
+    }
+}
+
+fn exists(snapshot: &SnapshotDescription) -> JavaException {
+    let message = format!("Snapshot '{}' already stored on the filesystem.", snapshot.name);
+    JavaException::new(class::SNAPSHOT_EXISTS, message)
+}
+
+/// Takes it.
+pub(super) async fn act(
+    context: &Context,
+    table: &TableName,
+    snapshot: &SnapshotDescription,
+) -> Result<(), JavaException> {
+    let tables = &context.tables;
+    if let Some(found) = tables.root().find_snapshot(tables.fs(), &snapshot.name).await.map_err(failed)? {
+        // Ours from an earlier try, or another table's under the same name.
+        let is_ours = found.table == snapshot.table && found.creation_time == snapshot.creation_time;
+        return if is_ours { Ok(()) } else { Err(exists(snapshot)) };
+    }
+    let descriptor = tables.descriptor(table).ok_or_else(|| JavaException::io("the table is not known"))?;
+    let is_enabled = tables.state(table) == Some(TableState::Enabled);
+    let mut description = snapshot.clone();
+    if !is_enabled {
+        description.r#type = Some(Type::Disabled as i32);
+    }
+    let mut regions = Vec::new();
+    for (region, _) in context.assignment.regions_of(table) {
+        let families = match is_enabled {
+            true => of_open(context, &descriptor, &region, description.r#type()).await?,
+            false => of_closed(context, &descriptor, &region).await?,
+        };
+        regions.push(SnapshotRegion { info: region, families });
+    }
+    let manifest = Manifest { table: (*descriptor).clone(), regions };
+    tables.root().write_snapshot(tables.fs(), &description, &manifest).await.map_err(failed)
+}
+
+/// The files of a region, as its server has them.
+async fn of_open(
+    context: &Context,
+    table: &TableDescriptor,
+    region: &RegionInfo,
+    kind: Type,
+) -> Result<Vec<(Bytes, Vec<SnapshotFile>)>, JavaException> {
+    context.assignment.wait_for_open(std::slice::from_ref(region)).await?;
+    let Some(RegionState::Open(server)) = context.assignment.state(region) else {
+        return Err(JavaException::io(format!("region {} is not open", region.encoded_name())));
+    };
+    let admin = context.connections.admin(&server);
+    let specifier = || wire::convert::region_specifier(region);
+    if kind != Type::Skipflush {
+        let request = proto::FlushRegionRequest { region: specifier(), ..Default::default() };
+        admin.flush_region(request).await?;
+    }
+    let mut families = Vec::new();
+    for family in table.families.keys() {
+        let request = proto::GetStoreFileRequest { region: specifier(), family: vec![family.clone()] };
+        let paths = admin.get_store_file(request).await?.store_file;
+        let names = paths.iter().map(|path| path.rsplit('/').next().unwrap_or(path).to_string());
+        families.push((family.clone(), with_lengths(context, region, family, names.collect()).await?));
+    }
+    Ok(families)
+}
+
+/// The files of a region that nobody serves.
+async fn of_closed(
+    context: &Context,
+    table: &TableDescriptor,
+    region: &RegionInfo,
+) -> Result<Vec<(Bytes, Vec<SnapshotFile>)>, JavaException> {
+    let (fs, root) = (context.tables.fs(), context.tables.root());
+    let mut families = Vec::new();
+    for family in table.families.keys() {
+        let listed = root.list_store_files(fs, region, family).await.map_err(failed)?;
+        let files = listed.iter().map(|file| SnapshotFile { name: file.path.name().into(), len: file.len });
+        families.push((family.clone(), files.collect()));
+    }
+    Ok(families)
+}
+
+async fn with_lengths(
+    context: &Context,
+    region: &RegionInfo,
+    family: &[u8],
+    names: Vec<String>,
+) -> Result<Vec<SnapshotFile>, JavaException> {
+    let (fs, root) = (context.tables.fs(), context.tables.root());
+    let mut files = Vec::with_capacity(names.len());
+    for name in names {
+        let gone = || JavaException::io(format!("{name} of {} is gone", region.encoded_name()));
+        let link = FileLink::to(region, family, &name).ok_or_else(gone)?;
+        let (_, status) = link.find(root, fs).await.map_err(failed)?.ok_or_else(gone)?;
+        files.push(SnapshotFile { len: status.len, name });
+    }
+    Ok(files)
+}

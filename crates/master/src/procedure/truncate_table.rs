@@ -1,0 +1,58 @@
+//! Emptying a table: its files to the archive, new regions in the place of the old ones, and the table enabled.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use cell::region::RegionInfo;
+use cell::schema::{TableDescriptor, TableName};
+use wire::exception::JavaException;
+use wire::meta::TableState;
+
+use super::Plan;
+use super::bring_up::bring_up;
+use crate::context::Context;
+use crate::refusal;
+use crate::tables::regions_between;
+
+/// The table must be disabled.
+pub(super) async fn check(context: &Context, table: &TableName) -> Result<(), JavaException> {
+    context.require_user_table(table)?;
+    match context.meta.table_state(table).await? {
+        Some(TableState::Disabled) => descriptor(context, table).map(|_| ()),
+        Some(state) => Err(refusal::table_not_disabled(table, state)),
+        None => Err(refusal::table_not_found(table)),
+    }
+}
+
+/// The same table with new regions, whose ids differ from those of the old ones.
+pub(super) fn plan(
+    context: &Context,
+    table: &TableName,
+    preserve_splits: bool,
+) -> Result<Plan, JavaException> {
+    let table = descriptor(context, table)?;
+    let old: Vec<RegionInfo> =
+        context.assignment.regions_of(&table.name).into_iter().map(|(region, _)| region).collect();
+    let newest = old.iter().map(|region| region.region_id).max().unwrap_or(0);
+    let id = context.env.clock.now_ms().max(newest + 1);
+    let split_keys: Vec<Bytes> = match preserve_splits {
+        true => old.iter().map(|region| region.start_key.clone()).filter(|key| !key.is_empty()).collect(),
+        false => Vec::new(),
+    };
+    let regions = regions_between(&table.name, &split_keys, id);
+    Ok(Plan { table: Box::new((*table).clone()), regions })
+}
+
+/// Empties it. The table's directory is the old one until it is archived, and the new one, renamed into place as a
+/// whole, from then on; its `.regioninfo`s tell which.
+pub(super) async fn act(context: &Context, plan: &Plan) -> Result<(), JavaException> {
+    if !context.tables.has_regions(&plan.table.name, &plan.regions).await? {
+        context.tables.archive_files(&plan.table.name).await?;
+        context.tables.create_files(&plan.table, &plan.regions).await?;
+    }
+    bring_up(context, plan).await
+}
+
+fn descriptor(context: &Context, table: &TableName) -> Result<Arc<TableDescriptor>, JavaException> {
+    context.tables.descriptor(table).ok_or_else(|| refusal::table_not_found(table))
+}

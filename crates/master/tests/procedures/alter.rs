@@ -1,0 +1,213 @@
+//! Tables that are truncated and changed.
+
+use bytes::Bytes;
+use cell::schema::{FamilyDescriptor, TableDescriptor, TableName};
+use wire::exception::Answer;
+use wire::service::MasterService;
+
+use crate::cluster::Cluster;
+use crate::{Met, cut_everywhere};
+
+const ENABLED: i32 = 0;
+const DISABLED: i32 = 1;
+
+pub fn name() -> TableName {
+    TableName::parse("t").unwrap()
+}
+
+pub fn table() -> TableDescriptor {
+    TableDescriptor::new(name())
+        .with_family(FamilyDescriptor::new("f").with("VERSIONS", "1"))
+        .with_family(FamilyDescriptor::new("g").with("VERSIONS", "1"))
+}
+
+/// A table of two regions: rows in files, and rows in the log only.
+pub async fn two_regions(cluster: &Cluster) {
+    let request = proto::CreateTableRequest {
+        table_schema: (&table()).into(),
+        split_keys: vec!["m".into()],
+        ..proto::CreateTableRequest::default()
+    };
+    let answer = cluster.master.create_table(request).await.unwrap();
+    cluster.wait(answer.proc_id).await.unwrap();
+    cluster.put(&name(), "a", "f", "1").await;
+    cluster.put(&name(), "z", "g", "2").await;
+    for region in cluster.regions(&name()) {
+        region.flush().await.unwrap();
+    }
+    cluster.put(&name(), "b", "g", "3").await;
+}
+
+pub const ROWS: [&str; 3] = ["a/f=1", "b/g=3", "z/g=2"];
+
+pub async fn disable(cluster: &Cluster) {
+    let request =
+        proto::DisableTableRequest { table_name: (&name()).into(), ..proto::DisableTableRequest::default() };
+    let answer = cluster.master.disable_table(request).await.unwrap();
+    cluster.wait(answer.proc_id).await.unwrap();
+}
+
+pub async fn enable(cluster: &Cluster) {
+    let request =
+        proto::EnableTableRequest { table_name: (&name()).into(), ..proto::EnableTableRequest::default() };
+    let answer = cluster.master.enable_table(request).await.unwrap();
+    cluster.wait(answer.proc_id).await.unwrap();
+}
+
+async fn truncate(cluster: &Cluster, preserve_splits: bool) -> Answer<Option<u64>> {
+    let request = proto::TruncateTableRequest {
+        table_name: (&name()).into(),
+        preserve_splits: Some(preserve_splits),
+        ..proto::TruncateTableRequest::default()
+    };
+    Ok(cluster.master.truncate_table(request).await?.proc_id)
+}
+
+fn truncated(preserve_splits: bool) {
+    cut_everywhere(
+        3,
+        async |cluster| {
+            two_regions(cluster).await;
+            disable(cluster).await;
+        },
+        async |cluster| truncate(cluster, preserve_splits).await,
+        async |cluster, met| {
+            let state = cluster.state(&name()).await;
+            if state == Some(DISABLED) {
+                assert_eq!(met, Met::Unknown, "what was submitted is done");
+                enable(cluster).await;
+                assert_eq!(cluster.cells(&name()).await, ROWS);
+                return;
+            }
+            assert_eq!(state, Some(ENABLED));
+            let regions = if preserve_splits { 2 } else { 1 };
+            assert_eq!(cluster.regions(&name()).len(), regions);
+            let on_disk = cluster.root.list_regions(&*cluster.fs, &name()).await.unwrap();
+            assert_eq!(on_disk.len(), regions);
+            assert!(cluster.cells(&name()).await.is_empty());
+            cluster.put(&name(), "z", "g", "new").await;
+            assert_eq!(cluster.cells(&name()).await, ["z/g=new"]);
+        },
+    );
+}
+
+#[test]
+fn a_truncated_table_is_empty_or_as_it_was() {
+    truncated(false);
+}
+
+#[test]
+fn a_table_truncated_with_its_splits_is_empty_or_as_it_was() {
+    truncated(true);
+}
+
+async fn modify(cluster: &Cluster) -> Answer<Option<u64>> {
+    let mut table = table();
+    table.families.remove(&b"g"[..]);
+    table = table.with_family(FamilyDescriptor::new("f").with("VERSIONS", "5"));
+    table = table.with_family(FamilyDescriptor::new("h"));
+    table.attributes.insert("note".into(), "new".into());
+    let request = proto::ModifyTableRequest {
+        table_name: (&name()).into(),
+        table_schema: (&table).into(),
+        ..proto::ModifyTableRequest::default()
+    };
+    Ok(cluster.master.modify_table(request).await?.proc_id)
+}
+
+async fn is_changed(cluster: &Cluster) -> bool {
+    let request = proto::GetTableDescriptorsRequest {
+        table_names: vec![(&name()).into()],
+        ..proto::GetTableDescriptorsRequest::default()
+    };
+    let answer = cluster.master.get_table_descriptors(request).await.unwrap();
+    let found = TableDescriptor::try_from(&answer.table_schema[0]).unwrap();
+    found.attribute("note") == Some("new")
+}
+
+async fn add_family(cluster: &Cluster, family: &'static str) {
+    let request = proto::AddColumnRequest {
+        table_name: (&name()).into(),
+        column_families: (&FamilyDescriptor::new(family)).into(),
+        ..proto::AddColumnRequest::default()
+    };
+    let answer = cluster.master.add_column(request).await.unwrap();
+    cluster.wait(answer.proc_id).await.unwrap();
+}
+
+#[test]
+fn a_changed_table_is_the_old_or_the_new_one() {
+    cut_everywhere(
+        3,
+        async |cluster| two_regions(cluster).await,
+        async |cluster| modify(cluster).await,
+        async |cluster, met| {
+            assert_eq!(cluster.state(&name()).await, Some(ENABLED));
+            let regions = cluster.regions(&name());
+            assert_eq!(regions.len(), 2);
+            if !is_changed(cluster).await {
+                assert_eq!(met, Met::Unknown, "what was submitted is done");
+                assert_eq!(cluster.cells(&name()).await, ROWS);
+                return;
+            }
+            assert_eq!(cluster.cells(&name()).await, ["a/f=1"]);
+            for region in regions {
+                assert_eq!(region.table().families[&b"f"[..]].max_versions(), 5);
+                let gone = cluster.root.family_dir(region.info(), b"g");
+                assert_eq!(cluster.fs.stat(&gone).await.unwrap(), None);
+            }
+            cluster.put(&name(), "z", "h", "4").await;
+            // A family that comes back has nothing of its former life.
+            add_family(cluster, "g").await;
+            assert_eq!(cluster.cells(&name()).await, ["a/f=1", "z/h=4"]);
+        },
+    );
+}
+
+/// The log still holds the cells of the family's first life when the process is killed.
+#[test]
+fn a_family_that_was_removed_does_not_come_back_from_the_log() {
+    use std::sync::Arc;
+    let disk = fs::memory::MemoryFs::new();
+    crate::run(async {
+        let cluster = Cluster::start(&base::testing::env(1), Arc::new(disk.clone())).await.unwrap();
+        two_regions(&cluster).await;
+        cluster.wait(modify(&cluster).await.unwrap()).await.unwrap();
+        add_family(&cluster, "g").await;
+        cluster.put(&name(), "c", "g", "5").await;
+    });
+    let image = disk.crash(&mut || 0);
+    crate::run(async {
+        let env = base::testing::env(2);
+        env.clock.sleep(std::time::Duration::from_secs(3600)).await;
+        let cluster = Cluster::start(&env, Arc::new(image)).await.unwrap();
+        assert_eq!(cluster.cells(&name()).await, ["a/f=1", "c/g=5"]);
+    });
+}
+
+#[test]
+fn changes_that_make_no_sense_are_refused() {
+    use std::sync::Arc;
+    use wire::exception::class;
+    crate::run(async {
+        let disk = Arc::new(fs::memory::MemoryFs::new());
+        let cluster = Cluster::start(&base::testing::env(1), disk).await.unwrap();
+        two_regions(&cluster).await;
+        let delete = async |table: &TableName, family: &'static str| {
+            let request = proto::DeleteColumnRequest {
+                table_name: table.into(),
+                column_name: Bytes::from_static(family.as_bytes()),
+                ..proto::DeleteColumnRequest::default()
+            };
+            cluster.master.delete_column(request).await.map(|answer| answer.proc_id)
+        };
+        assert!(truncate(&cluster, true).await.unwrap_err().is(class::TABLE_NOT_DISABLED));
+        assert!(delete(&name(), "x").await.unwrap_err().is(class::INVALID_FAMILY_OPERATION));
+        let absent = TableName::parse("absent").unwrap();
+        assert!(delete(&absent, "f").await.unwrap_err().is(class::TABLE_NOT_FOUND));
+        assert!(delete(&TableName::meta(), "info").await.is_err());
+        cluster.wait(delete(&name(), "f").await.unwrap()).await.unwrap();
+        let last = delete(&name(), "g").await.unwrap_err();
+        assert!(last.message.contains("only column family"), "{last}");
+    });
+}

@@ -1,0 +1,190 @@
+//! A master and a region server over one file system, without sockets between them or around them.
+
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use base::env::Env;
+use bytes::Bytes;
+use cell::mutation::Mutation;
+use cell::query::Scan;
+use cell::region::ServerName;
+use cell::schema::TableName;
+use cell::{CellType, KeyValue, LATEST_TIMESTAMP};
+use engine::Region;
+use fs::FileSystem;
+use layout::RootDir;
+use master::procedure::journal::Journal;
+use master::store::MasterStore;
+use master::{Connections, Master, MasterParts};
+use proto::get_procedure_result_response::State;
+use regionserver::{Admin, Client, RegionServer, RegionServerOptions, RegionServerParts};
+use wire::exception::{Answer, JavaException};
+use wire::service::{AdminService, ClientService, MasterService};
+use zk::Coordinator;
+use zk::memory::MemoryCoordinator;
+use zk::names::Names;
+
+/// Time (that of the test's clock) in which every procedure must have ended.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// The pause between two looks.
+const LOOK: Duration = Duration::from_millis(5);
+
+/// The one region server, by whatever name it is asked for.
+#[derive(Default)]
+struct Direct(OnceLock<(Arc<Admin>, Arc<Client>)>);
+
+impl Connections for Direct {
+    fn admin(&self, _: &ServerName) -> Arc<dyn AdminService> {
+        self.0.get().unwrap().0.clone()
+    }
+
+    fn client(&self, _: &ServerName) -> Arc<dyn ClientService> {
+        self.0.get().unwrap().1.clone()
+    }
+}
+
+/// Both roles.
+pub struct Cluster {
+    pub env: Env,
+    pub master: Arc<Master>,
+    pub server: Arc<RegionServer>,
+    pub root: RootDir,
+    pub fs: Arc<dyn FileSystem>,
+    store: MasterStore,
+}
+
+impl Cluster {
+    /// Starts a cluster on what the file system holds; `Err` in words.
+    pub async fn start(env: &Env, fs: Arc<dyn FileSystem>) -> Result<Cluster, String> {
+        let root = RootDir::new(fs::FilePath::root());
+        let name = |port| ServerName { host: "h".into(), port, start_code: env.clock.now_ms() };
+        root.open_or_create(&*fs, &*env.random).await.map_err(text)?;
+        let store = MasterStore::open(env, &fs, &root, &name(1), Arc::new(|_: &wal::Error| ()))
+            .await
+            .map_err(text)?;
+        let server = RegionServer::start(RegionServerParts {
+            env: env.clone(),
+            fs: fs.clone(),
+            root: root.clone(),
+            name: name(2),
+            info_port: 0,
+            options: options(),
+            on_fatal: Arc::new(|_| ()),
+            on_stop: Arc::new(|_| ()),
+        })
+        .await
+        .map_err(text)?;
+        let direct = Direct::default();
+        let services = (Arc::new(Admin(server.clone())), Arc::new(Client(server.clone())));
+        assert!(direct.0.set(services).is_ok());
+        let coordinator: Arc<dyn Coordinator> = MemoryCoordinator::new(env);
+        let master = Master::new(MasterParts {
+            env: env.clone(),
+            fs: fs.clone(),
+            root: root.clone(),
+            journal: Journal::new(store.region().clone()),
+            connections: Arc::new(direct),
+            coordinator,
+            names: Names::below("/hbase"),
+            server_name: name(1),
+            info_port: 0,
+            cluster_id: "c".into(),
+            on_stop: Box::new(|_| ()),
+        });
+        server.join(master.clone()).await.map_err(text)?;
+        master.initialize().await.map_err(text)?;
+        Ok(Cluster { env: env.clone(), master, server, root, fs, store })
+    }
+
+    /// Stops both, in order.
+    pub async fn stop(self) {
+        self.server.stop().await;
+        self.store.close().await.unwrap();
+    }
+
+    /// Waits for the end of a procedure.
+    pub async fn wait(&self, proc_id: Option<u64>) -> Answer<()> {
+        let until = self.env.clock.monotonic() + PATIENCE;
+        let request = proto::GetProcedureResultRequest { proc_id: proc_id.expect("a number") };
+        while self.env.clock.monotonic() < until {
+            let answer = self.master.get_procedure_result(request.clone()).await?;
+            match answer.state() {
+                State::Running => self.env.clock.sleep(LOOK).await,
+                _ => return answer.exception.map_or(Ok(()), |e| Err(JavaException::from_foreign(&e))),
+            }
+        }
+        Err(JavaException::io("the procedure does not end"))
+    }
+
+    /// Waits until no procedure is at work.
+    pub async fn settle(&self) {
+        let until = self.env.clock.monotonic() + PATIENCE;
+        let runs = |procedure: &proto::Procedure| procedure.state == proto::ProcedureState::Runnable as i32;
+        loop {
+            let all = self.master.get_procedures(proto::GetProceduresRequest {}).await.unwrap().procedure;
+            match all.iter().find(|procedure| runs(procedure)) {
+                None => return,
+                Some(stuck) => {
+                    assert!(self.env.clock.monotonic() < until, "{} does not end", stuck.class_name);
+                }
+            }
+            self.env.clock.sleep(LOOK).await;
+        }
+    }
+
+    /// The open regions of a table.
+    pub fn regions(&self, table: &TableName) -> Vec<Arc<Region>> {
+        let mut regions = self.server.regions().all();
+        regions.retain(|region| &region.info().table == table);
+        regions
+    }
+
+    /// Writes `family:q` of a row.
+    pub async fn put(&self, table: &TableName, row: &str, family: &str, value: &str) {
+        let row = Bytes::copy_from_slice(row.as_bytes());
+        let regions = self.regions(table);
+        let region = regions.iter().find(|region| region.info().contains(&row)).expect("a region");
+        let cell =
+            KeyValue::new(&row, family.as_bytes(), b"q", LATEST_TIMESTAMP, CellType::Put, value.as_bytes());
+        region.batch_atomic(vec![Mutation::put(row, vec![cell])]).await.unwrap();
+    }
+
+    /// All cells of an enabled table, as `row/family=value`.
+    pub async fn cells(&self, table: &TableName) -> Vec<String> {
+        let mut cells = Vec::new();
+        for region in self.regions(table) {
+            let list = region.scan_all(&Scan::default()).await.unwrap();
+            cells.extend(list.cells.iter().map(|(cell, _)| {
+                let cell = cell.view(0);
+                let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+                format!("{}/{}={}", text(cell.row()), text(cell.family()), text(cell.value))
+            }));
+        }
+        cells
+    }
+
+    /// A table's state; `None` if there is no such table.
+    pub async fn state(&self, table: &TableName) -> Option<i32> {
+        let request = proto::GetTableStateRequest { table_name: table.into() };
+        self.master.get_table_state(request).await.ok().map(|answer| answer.table_state.state)
+    }
+}
+
+fn options() -> RegionServerOptions {
+    RegionServerOptions {
+        region: engine::region::RegionOptions::default(),
+        memstore_bytes: 64 << 20,
+        cache_bytes: 1 << 20,
+        log_roll_bytes: 16 << 20,
+        log_roll_period: Duration::from_secs(3600),
+        logs_max: 32,
+        flush_period: Duration::from_secs(3600),
+        scanner_lease: Duration::from_secs(60),
+        scanners_max: 100,
+        result_bytes_max: 1 << 20,
+    }
+}
+
+fn text(error: impl ToString) -> String {
+    error.to_string()
+}

@@ -1,0 +1,186 @@
+//! Snapshots that are taken, cloned, restored and deleted.
+
+use std::sync::Arc;
+
+use base::testing::env;
+use cell::schema::TableName;
+use fs::memory::MemoryFs;
+use wire::exception::{Answer, class};
+use wire::service::MasterService;
+
+use crate::alter::{ROWS, disable, enable, name, two_regions};
+use crate::cluster::Cluster;
+use crate::{Met, cut_everywhere, run};
+
+const ENABLED: i32 = 0;
+
+fn described(snapshot: &str, table: &TableName) -> proto::SnapshotDescription {
+    proto::SnapshotDescription {
+        name: snapshot.into(),
+        table: Some(table.to_string()),
+        ..proto::SnapshotDescription::default()
+    }
+}
+
+async fn take(cluster: &Cluster, snapshot: &str, table: &TableName) -> Answer<Option<u64>> {
+    let request =
+        proto::SnapshotRequest { snapshot: described(snapshot, table), ..proto::SnapshotRequest::default() };
+    Ok(cluster.master.snapshot(request).await?.proc_id.map(|id| u64::try_from(id).unwrap()))
+}
+
+async fn restore(cluster: &Cluster, snapshot: &str, table: &TableName) -> Answer<Option<u64>> {
+    let request = proto::RestoreSnapshotRequest {
+        snapshot: described(snapshot, table),
+        ..proto::RestoreSnapshotRequest::default()
+    };
+    Ok(Some(cluster.master.restore_snapshot(request).await?.proc_id))
+}
+
+async fn delete(cluster: &Cluster, snapshot: &str) -> Answer<()> {
+    let request = proto::DeleteSnapshotRequest { snapshot: described(snapshot, &name()) };
+    cluster.master.delete_snapshot(request).await.map(|_| ())
+}
+
+async fn list(cluster: &Cluster) -> Vec<String> {
+    let request = proto::GetCompletedSnapshotsRequest {};
+    let answer = cluster.master.get_completed_snapshots(request).await.unwrap();
+    answer.snapshots.into_iter().map(|snapshot| snapshot.name).collect()
+}
+
+fn cloned() -> TableName {
+    TableName::parse("clone").unwrap()
+}
+
+async fn major_compact(cluster: &Cluster, table: &TableName) {
+    for region in cluster.regions(table) {
+        region.flush().await.unwrap();
+        region.compact(None, engine::region::CompactionKind::Major).await.unwrap();
+    }
+}
+
+#[test]
+fn a_clone_has_the_rows_of_the_snapshot_whatever_becomes_of_the_table() {
+    let disk = MemoryFs::new();
+    run(async {
+        let cluster = Cluster::start(&env(1), Arc::new(disk.clone())).await.unwrap();
+        two_regions(&cluster).await;
+        cluster.wait(take(&cluster, "s", &name()).await.unwrap()).await.unwrap();
+        assert!(take(&cluster, "s", &name()).await.unwrap_err().is(class::SNAPSHOT_EXISTS));
+        assert!(take(&cluster, "s2", &cloned()).await.unwrap_err().is(class::SNAPSHOT_CREATION));
+        assert!(restore(&cluster, "no", &cloned()).await.unwrap_err().is(class::SNAPSHOT_DOES_NOT_EXIST));
+        assert!(take(&cluster, "../s", &name()).await.is_err());
+        cluster.put(&name(), "a", "f", "later").await;
+        cluster.wait(restore(&cluster, "s", &cloned()).await.unwrap()).await.unwrap();
+        assert_eq!(cluster.cells(&cloned()).await, ROWS);
+        // Its files leave their place for the archive, and then the snapshot goes, and the table.
+        major_compact(&cluster, &name()).await;
+        delete(&cluster, "s").await.unwrap();
+        assert!(delete(&cluster, "s").await.unwrap_err().is(class::SNAPSHOT_DOES_NOT_EXIST));
+        assert!(list(&cluster).await.is_empty());
+        disable(&cluster).await;
+        let request = proto::DeleteTableRequest { table_name: (&name()).into(), ..Default::default() };
+        cluster.wait(cluster.master.delete_table(request).await.unwrap().proc_id).await.unwrap();
+        assert_eq!(cluster.cells(&cloned()).await, ROWS);
+        cluster.put(&cloned(), "c", "f", "own").await;
+        cluster.stop().await;
+    });
+    run(async {
+        let env = env(2);
+        env.clock.sleep(std::time::Duration::from_secs(3600)).await;
+        let cluster = Cluster::start(&env, Arc::new(disk)).await.unwrap();
+        let rows = ["a/f=1", "b/g=3", "c/f=own", "z/g=2"];
+        assert_eq!(cluster.cells(&cloned()).await, rows);
+        // A clone of the clone leads to the same files.
+        cluster.wait(take(&cluster, "s", &cloned()).await.unwrap()).await.unwrap();
+        let second = TableName::parse("second").unwrap();
+        cluster.wait(restore(&cluster, "s", &second).await.unwrap()).await.unwrap();
+        major_compact(&cluster, &cloned()).await;
+        assert_eq!(cluster.cells(&cloned()).await, rows);
+        assert_eq!(cluster.cells(&second).await, rows);
+    });
+}
+
+#[test]
+fn a_snapshot_is_there_or_not() {
+    cut_everywhere(
+        3,
+        async |cluster| two_regions(cluster).await,
+        async |cluster| take(cluster, "s", &name()).await,
+        async |cluster, met| {
+            if list(cluster).await.is_empty() {
+                assert_eq!(met, Met::Unknown, "what was submitted is done");
+                cluster.wait(take(cluster, "s", &name()).await.unwrap()).await.unwrap();
+            }
+            cluster.put(&name(), "a", "f", "later").await;
+            cluster.wait(restore(cluster, "s", &cloned()).await.unwrap()).await.unwrap();
+            assert_eq!(cluster.cells(&cloned()).await, ROWS);
+        },
+    );
+}
+
+#[test]
+fn a_clone_is_there_or_not() {
+    cut_everywhere(
+        3,
+        async |cluster| {
+            two_regions(cluster).await;
+            cluster.wait(take(cluster, "s", &name()).await.unwrap()).await.unwrap();
+        },
+        async |cluster| restore(cluster, "s", &cloned()).await,
+        async |cluster, met| {
+            if cluster.state(&cloned()).await.is_none() {
+                assert_eq!(met, Met::Unknown, "what was submitted is done");
+                cluster.wait(restore(cluster, "s", &cloned()).await.unwrap()).await.unwrap();
+            }
+            assert_eq!(cluster.state(&cloned()).await, Some(ENABLED));
+            assert_eq!(cluster.cells(&cloned()).await, ROWS);
+        },
+    );
+}
+
+#[test]
+fn a_restored_table_is_as_it_was_then_or_as_it_is_now() {
+    cut_everywhere(
+        3,
+        async |cluster| {
+            two_regions(cluster).await;
+            cluster.wait(take(cluster, "s", &name()).await.unwrap()).await.unwrap();
+            cluster.put(&name(), "c", "f", "later").await;
+            disable(cluster).await;
+        },
+        async |cluster| restore(cluster, "s", &name()).await,
+        async |cluster, met| {
+            enable(cluster).await;
+            let cells = cluster.cells(&name()).await;
+            if cells == ["a/f=1", "b/g=3", "c/f=later", "z/g=2"] {
+                assert_eq!(met, Met::Unknown, "what was submitted is done");
+                return;
+            }
+            assert_eq!(cells, ROWS);
+        },
+    );
+}
+
+/// The log still holds what was written after the snapshot when the process is killed.
+#[test]
+fn what_a_restore_took_back_does_not_come_back_from_the_log() {
+    let disk = MemoryFs::new();
+    run(async {
+        let cluster = Cluster::start(&env(1), Arc::new(disk.clone())).await.unwrap();
+        two_regions(&cluster).await;
+        cluster.wait(take(&cluster, "s", &name()).await.unwrap()).await.unwrap();
+        cluster.put(&name(), "c", "f", "later").await;
+        assert!(restore(&cluster, "s", &name()).await.is_err(), "it is enabled");
+        disable(&cluster).await;
+        cluster.wait(restore(&cluster, "s", &name()).await.unwrap()).await.unwrap();
+        enable(&cluster).await;
+        cluster.put(&name(), "d", "f", "new").await;
+    });
+    let image = disk.crash(&mut || 0);
+    run(async {
+        let env = env(2);
+        env.clock.sleep(std::time::Duration::from_secs(3600)).await;
+        let cluster = Cluster::start(&env, Arc::new(image)).await.unwrap();
+        assert_eq!(cluster.cells(&name()).await, ["a/f=1", "b/g=3", "d/f=new", "z/g=2"]);
+    });
+}

@@ -1,9 +1,10 @@
 //! What must hold of a row for a change of it to be made.
 
-use std::cmp::Ordering;
+use std::sync::Arc;
 
 use bytes::Bytes;
 
+use crate::filter::{CompareOp, Filter};
 use crate::query::TimeRange;
 
 /// A condition on one row (`CheckAndMutate`): it is judged and the change made in one step.
@@ -22,6 +23,8 @@ pub struct Condition {
 pub enum Test {
     /// A comparison of one column's newest value.
     Column(ColumnTest),
+    /// That something of the row passes this filter.
+    Filter(Arc<Filter>),
 }
 
 /// A comparison of the newest value of a column.
@@ -35,7 +38,7 @@ pub struct ColumnTest {
     /// The column's qualifier.
     pub qualifier: Bytes,
     /// How the two are compared.
-    pub operator: CompareOperator,
+    pub operator: CompareOp,
     /// What the stored value is compared with.
     pub value: Bytes,
 }
@@ -47,42 +50,11 @@ impl ColumnTest {
     pub fn passes(&self, stored: Option<&[u8]>) -> bool {
         let wants_absence = self.value.is_empty();
         match stored {
-            None => wants_absence && self.operator != CompareOperator::NotEqual,
+            None => wants_absence && self.operator != CompareOp::NotEqual,
             Some(stored) if wants_absence => {
-                stored.is_empty() == (self.operator != CompareOperator::NotEqual)
+                stored.is_empty() == (self.operator != CompareOp::NotEqual)
             }
             Some(stored) => self.operator.holds(self.value[..].cmp(stored)),
-        }
-    }
-}
-
-/// How two values are compared.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum CompareOperator {
-    /// Less.
-    Less,
-    /// Less or equal.
-    LessOrEqual,
-    /// Equal.
-    Equal,
-    /// Not equal.
-    NotEqual,
-    /// Greater or equal.
-    GreaterOrEqual,
-    /// Greater.
-    Greater,
-}
-
-impl CompareOperator {
-    /// Whether `left operator right` holds, where `order` is that of left and right.
-    pub fn holds(self, order: Ordering) -> bool {
-        match self {
-            CompareOperator::Less => order.is_lt(),
-            CompareOperator::LessOrEqual => order.is_le(),
-            CompareOperator::Equal => order.is_eq(),
-            CompareOperator::NotEqual => order.is_ne(),
-            CompareOperator::GreaterOrEqual => order.is_ge(),
-            CompareOperator::Greater => order.is_gt(),
         }
     }
 }
@@ -90,9 +62,9 @@ impl CompareOperator {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use CompareOperator::*;
+    use crate::filter::CompareOp::*;
 
-    fn passes(value: &'static str, operator: CompareOperator, stored: Option<&str>) -> bool {
+    fn passes(value: &'static str, operator: CompareOp, stored: Option<&str>) -> bool {
         let (family, qualifier) = ("f".into(), "q".into());
         let test = ColumnTest { family, qualifier, operator, value: value.into() };
         test.passes(stored.map(str::as_bytes))

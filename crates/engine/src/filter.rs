@@ -57,7 +57,7 @@ use cell::Cell;
 pub use hint::Hint;
 pub use key_only::ValueForm;
 use node::Node;
-pub use scan::{ScanFilter, passes};
+pub use scan::ScanFilter;
 
 /// What a filter says of a cell, and where the scan goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

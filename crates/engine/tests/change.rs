@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use base::env::Env;
 use cell::cell::CellType;
-use cell::condition::{ColumnTest, CompareOperator, Condition, Test};
+use cell::condition::{ColumnTest, Condition, Test};
+use cell::filter::{CompareOp, Filter};
 use cell::mutation::{Durability, Mutation};
 use cell::query::TimeRange;
 use cell::{KeyValue, LATEST_TIMESTAMP, tags};
@@ -205,7 +206,7 @@ fn cells_with_a_time_to_live_are_gone_after_it_and_dropped_by_a_flush() {
     });
 }
 
-fn if_value(qualifier: &str, operator: CompareOperator, value: &'static str) -> Condition {
+fn if_value(qualifier: &str, operator: CompareOp, value: &'static str) -> Condition {
     let test = ColumnTest {
         family: "g".into(),
         qualifier: qualifier.to_string().into(),
@@ -226,18 +227,18 @@ fn a_change_is_made_if_its_condition_holds() {
         let region = &opened.region;
         change(region, put("q", 10, b"5")).await.unwrap();
         let made =
-            check(region, &if_value("q", CompareOperator::Equal, "5"), vec![put("hit", 1, b"v")]).await;
+            check(region, &if_value("q", CompareOp::Equal, "5"), vec![put("hit", 1, b"v")]).await;
         assert_eq!(made, Changed { matched: true, results: vec![None] });
         let not =
-            check(region, &if_value("q", CompareOperator::Equal, "6"), vec![put("miss", 1, b"v")]).await;
+            check(region, &if_value("q", CompareOp::Equal, "6"), vec![put("miss", 1, b"v")]).await;
         assert_eq!(not, Changed { matched: false, results: vec![] });
         let early = Condition {
             time_range: TimeRange { from: 0, to: 10 },
-            ..if_value("q", CompareOperator::Equal, "5")
+            ..if_value("q", CompareOp::Equal, "5")
         };
         assert!(!check(region, &early, vec![put("miss", 1, b"v")]).await.matched);
         region.flush().await.unwrap();
-        let absent = if_value("none", CompareOperator::Equal, "");
+        let absent = if_value("none", CompareOp::Equal, "");
         let both = vec![append("none", b"x"), put("with", 1, b"v")];
         let made = check(region, &absent, both.clone()).await;
         assert!(made.matched && made.results[0].is_some() && made.results[1].is_none());
@@ -252,9 +253,28 @@ fn a_checked_put_is_not_older_than_the_cell_it_was_checked_against() {
         let (opened, _, env) = fresh(options()).await;
         let later = env.clock.now_ms() as i64 + 100_000;
         change(&opened.region, put("q", later, b"5")).await.unwrap();
-        let condition = if_value("q", CompareOperator::Equal, "5");
+        let condition = if_value("q", CompareOp::Equal, "5");
         assert!(check(&opened.region, &condition, vec![put("q", LATEST_TIMESTAMP, b"6")]).await.matched);
         assert_eq!(stored(&opened.region, &env).await, format!("g:q@{later}=6"));
+    });
+}
+
+#[test]
+fn a_filter_is_a_condition_that_something_passes() {
+    run(async {
+        let (opened, _, env) = fresh(options()).await;
+        let region = &opened.region;
+        change(region, put("q", 7, b"5")).await.unwrap();
+        let passes = |prefix: &'static str| Condition {
+            row: "r".into(),
+            time_range: TimeRange::ALL,
+            test: Test::Filter(Arc::new(Filter::ColumnPrefix(prefix.into()))),
+        };
+        assert!(!check(region, &passes("x"), vec![put("miss", 1, b"v")]).await.matched);
+        assert!(check(region, &passes("q"), vec![put("hit", 1, b"v")]).await.matched);
+        let early = Condition { time_range: TimeRange { from: 0, to: 7 }, ..passes("q") };
+        assert!(!check(region, &early, vec![put("miss", 1, b"v")]).await.matched, "not of that time");
+        assert_eq!(stored(region, &env).await, "g:hit@1=v g:q@7=5");
     });
 }
 
@@ -263,7 +283,7 @@ fn changes_of_several_rows_are_refused_whole() {
     run(async {
         let (opened, ..) = fresh(options()).await;
         let other = Mutation::put("s", vec![KeyValue::new(b"s", b"g", b"q", 1, CellType::Put, b"v")]);
-        let condition = if_value("q", CompareOperator::Equal, "");
+        let condition = if_value("q", CompareOp::Equal, "");
         let cases = [
             (None, vec![put("q", 1, b"v"), other.clone()]),
             (Some(&condition), vec![other]),
@@ -303,10 +323,10 @@ fn a_nonce_is_carried_out_once_and_answered_as_the_first_time() {
         let silent = Mutation { return_results: false, ..with_nonce(2, increment("n", 10)) };
         assert_eq!(change(region, silent).await.unwrap(), []);
         assert_eq!(number(region, increment("n", 0)).await, 15);
-        let condition = if_value("n", CompareOperator::NotEqual, "never");
+        let condition = if_value("n", CompareOp::NotEqual, "never");
         let checked = || vec![with_nonce(3, append("t", b"x")), with_nonce(3, increment("n", 1))];
         let first = check(region, &condition, checked()).await;
-        let again = check(region, &if_value("n", CompareOperator::Equal, "not any more"), checked()).await;
+        let again = check(region, &if_value("n", CompareOp::Equal, "not any more"), checked()).await;
         assert_eq!(first, again, "it matched when it was made");
     });
 }
@@ -319,7 +339,7 @@ fn a_nonce_that_failed_or_did_not_match_is_free() {
         change(region, put("t", 1, b"text")).await.unwrap();
         change(region, with_nonce(1, increment("t", 1))).await.unwrap_err();
         assert_eq!(number(region, with_nonce(1, increment("n", 1))).await, 1);
-        let condition = if_value("q", CompareOperator::Equal, "5");
+        let condition = if_value("q", CompareOp::Equal, "5");
         assert!(!check(region, &condition, vec![with_nonce(2, increment("n", 1))]).await.matched);
         assert_eq!(number(region, with_nonce(2, increment("n", 1))).await, 2);
     });

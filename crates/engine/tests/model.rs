@@ -11,7 +11,8 @@ use std::time::Duration;
 use base::env::Env;
 use bytes::Bytes;
 use cell::cell::CellType;
-use cell::condition::{ColumnTest, CompareOperator, Condition, Test};
+use cell::condition::{ColumnTest, Condition, Test};
+use cell::filter::CompareOp;
 use cell::mutation::Mutation;
 use cell::query::{CellSelection, FamilyColumns, Get, TimeRange};
 use cell::{KeyValue, LATEST_TIMESTAMP};
@@ -30,7 +31,7 @@ enum Step {
     Write(Vec<Change>),
     Atomic {
         row: usize,
-        condition: Option<(Target, CompareOperator, &'static str)>,
+        condition: Option<(Target, CompareOp, &'static str)>,
         parts: Vec<(Target, Part)>,
     },
     Flush,
@@ -112,8 +113,8 @@ fn part() -> impl Strategy<Value = Part> {
     ]
 }
 
-fn condition() -> impl Strategy<Value = (Target, CompareOperator, &'static str)> {
-    use CompareOperator::*;
+fn condition() -> impl Strategy<Value = (Target, CompareOp, &'static str)> {
+    use CompareOp::*;
     let operator = prop_oneof![Just(Less), Just(Equal), Just(NotEqual), Just(Greater)];
     (target(), operator, prop_oneof![Just(""), Just("v"), Just("v2"), Just("w")])
 }
@@ -205,7 +206,7 @@ impl Pair {
     async fn change(
         &mut self,
         row: usize,
-        condition: Option<&(Target, CompareOperator, &'static str)>,
+        condition: Option<&(Target, CompareOp, &'static str)>,
         parts: &[(Target, Part)],
     ) {
         self.last_nonce += 1;

@@ -11,6 +11,7 @@ mod fuzzy;
 mod ranges;
 
 use cell::filter::Filter;
+pub(crate) use comparator::{decode_op as compare_op, encode_op as compare_type};
 
 use crate::convert::Refused;
 

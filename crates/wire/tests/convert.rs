@@ -8,8 +8,8 @@ use base::env::Random;
 use base::testing::SeededRandom;
 use bytes::{Bytes, BytesMut};
 use cell::codec::{CellBlockReader, Codec};
-use cell::condition::{ColumnTest, CompareOperator, Condition, Test};
-use cell::filter::Filter;
+use cell::condition::{ColumnTest, Condition, Test};
+use cell::filter::{CompareOp, Filter};
 use cell::mutation::{Durability, Mutation};
 use cell::query::{CellSelection, FamilyColumns, Get, Scan, TimeRange};
 use cell::{CellType, KeyValue, LATEST_TIMESTAMP};
@@ -157,8 +157,7 @@ fn impossible_and_unknown_reads_are_refused() {
         from: Some(from.cast_unsigned()),
         to: Some(to.cast_unsigned()),
     };
-    let filter =
-        proto::Filter { name: "org.apache.hadoop.hbase.filter.PageFilter".into(), ..Default::default() };
+    let filter = proto::Filter { name: "com.example.OwnFilter".into(), ..Default::default() };
     let cases = [
         (proto::Get { row: Bytes::new(), ..get() }, class::DO_NOT_RETRY_IO, "Row length is 0"),
         (
@@ -182,14 +181,18 @@ fn impossible_and_unknown_reads_are_refused() {
             class::DO_NOT_RETRY_IO,
             "smaller than minStamp",
         ),
-        (proto::Get { filter: Some(filter.clone()), ..get() }, class::DO_NOT_RETRY_IO, "filter.PageFilter"),
+        (
+            proto::Get { filter: Some(filter.clone()), ..get() },
+            class::DO_NOT_RETRY_IO,
+            "ClassNotFoundException: com.example.OwnFilter",
+        ),
     ];
     for (get, class, words) in cases {
         let exception = JavaException::from(from_proto::get(&get).unwrap_err());
         assert!(exception.is(class) && exception.message.contains(words), "{exception}");
     }
     let scan = proto::Scan { filter: Some(filter), ..Default::default() };
-    assert!(matches!(from_proto::scan(&scan), Err(Refused::Unsupported(_))));
+    assert!(matches!(from_proto::scan(&scan), Err(Refused::Malformed(_))));
     let columns = to_proto::scan(&Scan { raw: true, selection: selection(), ..Scan::default() });
     let refused = from_proto::scan(&columns).unwrap_err();
     assert_eq!(refused, Refused::Malformed("Cannot specify any column for a raw scan".into()));
@@ -264,7 +267,7 @@ fn comparator(class: &str, message: &impl Message) -> proto::Comparator {
 
 #[test]
 fn conditions_there_and_back() {
-    use CompareOperator::*;
+    use CompareOp::*;
     for operator in [Less, LessOrEqual, Equal, NotEqual, GreaterOrEqual, Greater] {
         let test = ColumnTest { family: "f".into(), qualifier: "q".into(), operator, value: "v".into() };
         let time_range = TimeRange { from: 1, to: 2 };
@@ -331,7 +334,7 @@ fn impossible_and_unknown_conditions_are_refused() {
         ),
         (proto::Condition { compare_type: Some(6), ..condition() }, "NO_OP"),
         (proto::Condition { compare_type: None, ..condition() }, "compare_type"),
-        (proto::Condition { filter: Some(filter), ..condition() }, "filter a.Filter"),
+        (proto::Condition { filter: Some(filter), ..condition() }, "ClassNotFoundException: a.Filter"),
         (proto::Condition { family: Some(vec![b'f'; 128].into()), ..condition() }, "Family length 128"),
     ];
     for (condition, words) in cases {
@@ -392,7 +395,7 @@ fn damaged_requests_never_panic() {
             test: Test::Column(ColumnTest {
                 family: "f".into(),
                 qualifier: "q".into(),
-                operator: CompareOperator::Less,
+                operator: CompareOp::Less,
                 value: "v".into(),
             }),
         })

@@ -1,5 +1,7 @@
 //! What values are compared with, and how.
 
+use std::cmp::Ordering;
+
 use bytes::Bytes;
 
 /// How a cell's value must compare with the comparator's.
@@ -19,6 +21,21 @@ pub enum CompareOp {
     Greater,
     /// Not compared: nothing passes.
     NoOp,
+}
+
+impl CompareOp {
+    /// Whether `left operator right` holds, where `order` is that of left and right.
+    pub fn holds(self, order: Ordering) -> bool {
+        match self {
+            CompareOp::Less => order.is_lt(),
+            CompareOp::LessOrEqual => order.is_le(),
+            CompareOp::Equal => order.is_eq(),
+            CompareOp::NotEqual => order.is_ne(),
+            CompareOp::GreaterOrEqual => order.is_ge(),
+            CompareOp::Greater => order.is_gt(),
+            CompareOp::NoOp => false,
+        }
+    }
 }
 
 /// What a value is compared with.

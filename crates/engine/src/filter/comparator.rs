@@ -57,17 +57,9 @@ impl Compare {
         if self.op == CompareOp::NoOp {
             return Ok(true);
         }
-        // The comparator is on the left, as in HBase.
-        let order = self.comparator.compare(bytes)?;
-        Ok(match self.op {
-            CompareOp::Less => order.is_le(),
-            CompareOp::LessOrEqual => order.is_lt(),
-            CompareOp::Equal => order.is_ne(),
-            CompareOp::NotEqual => order.is_eq(),
-            CompareOp::GreaterOrEqual => order.is_gt(),
-            CompareOp::Greater => order.is_ge(),
-            CompareOp::NoOp => true,
-        })
+        // HBase's comparators compare themselves with the value: theirs is the left side, the operator's the right.
+        let order = self.comparator.compare(bytes)?.reverse();
+        Ok(!self.op.holds(order))
     }
 }
 

@@ -1,11 +1,11 @@
 //! A filter as a scan uses it: what holds for the whole tree is found out once.
 
 use cell::filter::Filter;
-use cell::{Cell, KeyValue};
+use cell::Cell;
 
 use super::node::Node;
 use super::{Evaluate, Hint, Judged, ReturnCode, ValueForm};
-use crate::error::{Error, Result};
+use crate::error::Result;
 
 /// The filter of one scan of one region.
 pub struct ScanFilter {
@@ -20,7 +20,7 @@ impl ScanFilter {
     /// A filter before its first row; `seed` is for those that choose at random.
     ///
     /// # Errors
-    /// [`Error::BadRequest`] for comparators that cannot be answered as HBase does.
+    /// [`Error::BadRequest`](crate::error::Error::BadRequest) for comparators that cannot be answered as HBase does.
     pub fn new(filter: &Filter, reversed: bool, seed: u64) -> Result<ScanFilter> {
         let root = Node::new(filter, reversed, seed)?;
         Ok(ScanFilter {
@@ -103,57 +103,4 @@ impl ScanFilter {
     pub fn reset(&mut self) {
         self.root.reset();
     }
-}
-
-/// Whether any of the cells of a row, which are in order, passes a filter: the condition of a checkAndMutate.
-///
-/// The cells are those that a read without a filter gives, in all versions that the family keeps.
-///
-/// # Errors
-/// [`Error::BadRequest`] for comparators that cannot be answered as HBase does.
-pub fn passes(filter: &Filter, cells: &[KeyValue]) -> Result<bool> {
-    let Some(first) = cells.first() else {
-        return Ok(false);
-    };
-    let mut filter = ScanFilter::new(filter, false, 0)?;
-    passing(&mut filter, first.view(0).row(), cells).map_err(|misfit| Error::bad_request(misfit.to_string()))
-}
-
-fn passing(filter: &mut ScanFilter, row: &[u8], cells: &[KeyValue]) -> Judged<bool> {
-    if filter.filter_row_key(row)? {
-        return Ok(false);
-    }
-    let mut included = Vec::new();
-    let mut rest = cells.iter().map(|cell| cell.view(0)).peekable();
-    while let Some(cell) = rest.next() {
-        if filter.is_done() {
-            break;
-        }
-        let code = filter.filter_cell(&cell)?;
-        if code.includes() {
-            included.push(cell);
-        }
-        let same_family = |other: &Cell<'_>| other.family() == cell.family();
-        match code {
-            ReturnCode::Include | ReturnCode::Skip => {}
-            ReturnCode::IncludeAndNextCol | ReturnCode::NextCol => {
-                while rest
-                    .next_if(|other| same_family(other) && other.qualifier() == cell.qualifier())
-                    .is_some()
-                {}
-            }
-            ReturnCode::IncludeAndSeekNextRow | ReturnCode::NextRow => {
-                while rest.next_if(same_family).is_some() {}
-            }
-            ReturnCode::SeekNextUsingHint => {
-                if let Some(hint) = filter.next_hint(&cell) {
-                    let is_before =
-                        |other: &Cell<'_>| same_family(other) && hint.compare_to_cell(&cell, other).is_gt();
-                    while rest.next_if(is_before).is_some() {}
-                }
-            }
-        }
-    }
-    let stays = included.iter().any(|cell| filter.keeps(cell));
-    Ok(stays && !filter.filter_row())
 }

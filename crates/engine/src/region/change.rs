@@ -135,18 +135,13 @@ impl Region {
     }
 
     fn judge(&self, condition: &Condition, warm: &[Arc<Block>]) -> std::result::Result<Judged, Halt> {
-        let Test::Column(test) = &condition.test;
-        let columns =
-            FamilyColumns { family: test.family.clone(), qualifiers: Some(vec![test.qualifier.clone()]) };
-        let selection = CellSelection {
-            columns: vec![columns],
-            time_range: condition.time_range,
-            ..CellSelection::default()
-        };
-        let get = Get { row: condition.row.clone(), selection, existence_only: false };
-        let found = self.read_published(&get, warm)?;
+        let found = self.read_published(&asked_by(condition), warm)?;
         let newest = found.cells.first().map(|(cell, _)| cell.view(0));
-        Ok(match test.passes(newest.map(|cell| cell.value)) {
+        let holds = match &condition.test {
+            Test::Column(test) => test.passes(newest.map(|cell| cell.value)),
+            Test::Filter(_) => newest.is_some(),
+        };
+        Ok(match holds {
             true => Judged::Holds { newest: newest.map(|cell| cell.timestamp()) },
             false => Judged::Fails,
         })
@@ -162,8 +157,9 @@ impl Region {
             if condition.row != row {
                 return Err(Error::bad_request("Action's getRow must match"));
             }
-            let Test::Column(test) = &condition.test;
-            self.store_of(&test.family)?;
+            if let Test::Column(test) = &condition.test {
+                self.store_of(&test.family)?;
+            }
         }
         for mutation in mutations.iter().filter(|mutation| mutation.kind.reads()) {
             for cell in mutation.cells.iter().map(|cell| cell.view(0)) {
@@ -213,6 +209,20 @@ enum Judged {
         newest: Option<i64>,
     },
     Fails,
+}
+
+/// The read that tells whether a condition holds.
+fn asked_by(condition: &Condition) -> Get {
+    let (columns, filter) = match &condition.test {
+        Test::Column(test) => {
+            let qualifiers = Some(vec![test.qualifier.clone()]);
+            (vec![FamilyColumns { family: test.family.clone(), qualifiers }], None)
+        }
+        Test::Filter(filter) => (Vec::new(), Some(filter.clone())),
+    };
+    let selection =
+        CellSelection { columns, filter, time_range: condition.time_range, ..CellSelection::default() };
+    Get { row: condition.row.clone(), selection, existence_only: false }
 }
 
 /// The columns of a mutation's cells, each once, in order.

@@ -8,11 +8,12 @@ use std::sync::Arc;
 use cell::Cell;
 use cell::query::{CellSelection, FamilyColumns, Get, Scan};
 use cell::region::RegionInfo;
-use hfile::{Block, Miss, Stop};
+use hfile::{Block, Miss};
 
 use crate::error::{Error, Result};
 use crate::mvcc::ReadGuard;
 use crate::region::Region;
+use crate::region::write::Halt;
 use crate::scanner::{CellList, FamilyRules, Limits, RegionScanner, ResultSink, Stopped, drive};
 use crate::store::RegionView;
 
@@ -91,13 +92,13 @@ impl Region {
     /// The timestamp of the `nth` newest version, counted from 1, of the column of `cell`, of all that was published.
     ///
     /// # Errors
-    /// [`Stop::Miss`] if blocks that are not in `warm` nor in the cache are needed.
+    /// [`Halt::Cold`] if blocks that are not in `warm` nor in the cache are needed.
     pub(super) fn newest_timestamp(
         &self,
         cell: &Cell<'_>,
         nth: u32,
         warm: &[Arc<Block>],
-    ) -> std::result::Result<Option<i64>, Stop> {
+    ) -> std::result::Result<Option<i64>, Halt> {
         let found = self.read_published(&newest_versions(cell, nth), warm)?;
         Ok(found.cells.get(nth as usize - 1).map(|(cell, _)| cell.view(0).timestamp()))
     }
@@ -105,24 +106,24 @@ impl Region {
     /// Reads one row as the last write left it, durable or not. For those who hold its lock.
     ///
     /// # Errors
-    /// [`Stop::Miss`] if blocks that are not in `warm` nor in the cache are needed.
+    /// [`Halt::Cold`] if blocks that are not in `warm` nor in the cache are needed; [`Error::BadRequest`] for filters
+    /// that cannot be answered.
     pub(super) fn read_published(
         &self,
         get: &Get,
         warm: &[Arc<Block>],
-    ) -> std::result::Result<CellList, Stop> {
+    ) -> std::result::Result<CellList, Halt> {
         let view = self.view.load();
         let stores = self.rules.iter().zip(&view.stores);
         let now_ms = self.services.env.clock.now_ms() as i64;
         let guard = self.mvcc.register_reader(Some(u64::MAX));
         let loader = self.services.loader.clone();
-        let mut scanner =
-            RegionScanner::new(stores, self.table.order(), &Scan::of(get), guard, now_ms, loader)
-                .expect("a scan that is not raw is never refused");
+        let scan = Scan::of(get);
+        let mut scanner = RegionScanner::new(stores, self.table.order(), &scan, guard, now_ms, loader)?;
         warm.iter().for_each(|block| scanner.supply(block.clone()));
         let mut found = CellList::default();
         while scanner.next(&mut Limits::default(), &mut found)?.stopped != Stopped::Exhausted {}
-        Ok(found)
+        scanner.refused().map_or(Ok(found), |refused| Err(refused.into()))
     }
 
     /// Loads the blocks of a miss and keeps them at hand.

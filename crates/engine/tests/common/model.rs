@@ -140,7 +140,7 @@ impl Model {
         let before = self.clone();
         let mut puts_not_before = i64::MIN;
         if let Some(condition) = condition {
-            let Test::Column(test) = &condition.test;
+            let Test::Column(test) = &condition.test else { unreachable!("only columns are asked for") };
             let newest = before.newest(&condition.row, &test.family, &test.qualifier);
             if !test.passes(newest.as_ref().map(|put| &put.value[..])) {
                 return Ok(false);

@@ -5,8 +5,11 @@
 //!
 //! Source: HBase `ProtobufUtil.toCheckAndMutate`, and the `parseFrom` of each comparator.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
-use cell::condition::{ColumnTest, CompareOperator, Condition, Test};
+use cell::condition::{ColumnTest, Condition, Test};
+use cell::filter::CompareOp;
 use prost::Message;
 
 use crate::convert::Refused;
@@ -19,8 +22,8 @@ const PACKAGE: &str = "org.apache.hadoop.hbase.filter.";
 /// What must hold of a row for a change to be made.
 ///
 /// # Errors
-/// [`Refused`] for an impossible row, family or time, for filters, and for comparators and operators that HBase does not
-/// have or does not take here.
+/// [`Refused`] for an impossible row, family or time, and for filters, comparators and operators that HBase does not have
+/// or does not take here.
 pub fn condition(condition: &proto::Condition) -> Result<Condition, Refused> {
     check_row(&condition.row)?;
     Ok(Condition {
@@ -31,7 +34,9 @@ pub fn condition(condition: &proto::Condition) -> Result<Condition, Refused> {
 }
 
 fn test(condition: &proto::Condition) -> Result<Test, Refused> {
-    filter::refuse(condition.filter.as_ref())?;
+    if let Some(filter) = &condition.filter {
+        return filter::from_proto(filter).map(Arc::new).map(Test::Filter);
+    }
     let Some(comparator) = &condition.comparator else {
         return Err(Refused::malformed("a condition without a filter and a comparator"));
     };
@@ -44,16 +49,11 @@ fn test(condition: &proto::Condition) -> Result<Test, Refused> {
     }))
 }
 
-fn operator(condition: &proto::Condition) -> Result<CompareOperator, Refused> {
-    match condition.compare_type.map(proto::CompareType::try_from) {
-        Some(Ok(proto::CompareType::Less)) => Ok(CompareOperator::Less),
-        Some(Ok(proto::CompareType::LessOrEqual)) => Ok(CompareOperator::LessOrEqual),
-        Some(Ok(proto::CompareType::Equal)) => Ok(CompareOperator::Equal),
-        Some(Ok(proto::CompareType::NotEqual)) => Ok(CompareOperator::NotEqual),
-        Some(Ok(proto::CompareType::GreaterOrEqual)) => Ok(CompareOperator::GreaterOrEqual),
-        Some(Ok(proto::CompareType::Greater)) => Ok(CompareOperator::Greater),
-        Some(Ok(proto::CompareType::NoOp)) => Err(Refused::malformed("Unknown Compare op NO_OP")),
-        Some(Err(_)) | None => Err(Refused::malformed("Missing required field: compare_type")),
+fn operator(condition: &proto::Condition) -> Result<CompareOp, Refused> {
+    let number = condition.compare_type.ok_or_else(|| Refused::malformed("Missing required field: compare_type"))?;
+    match filter::compare_op(number)? {
+        CompareOp::NoOp => Err(Refused::malformed("Unknown Compare op NO_OP")),
+        operator => Ok(operator),
     }
 }
 

@@ -3,7 +3,7 @@
 use bytes::{Bytes, BytesMut};
 use cell::LATEST_TIMESTAMP;
 use cell::codec::Codec;
-use cell::condition::{CompareOperator, Condition, Test};
+use cell::condition::{ColumnTest, Condition, Test};
 use cell::mutation::{Durability, Mutation, MutationKind};
 use cell::query::{CellSelection, Get, Scan, TimeRange};
 use cell::{CellType, KeyValue};
@@ -80,29 +80,28 @@ pub fn mutation_in_block(mutation: &Mutation, block: &mut BytesMut) -> proto::Mu
     proto::MutationProto { associated_cell_count: Some(count), ..without_cells(mutation) }
 }
 
-/// A condition of a column, as HBase's clients send it.
+/// A condition, as HBase's clients send it.
 pub fn condition(condition: &Condition) -> proto::Condition {
-    let Test::Column(test) = &condition.test;
-    let operator = match test.operator {
-        CompareOperator::Less => proto::CompareType::Less,
-        CompareOperator::LessOrEqual => proto::CompareType::LessOrEqual,
-        CompareOperator::Equal => proto::CompareType::Equal,
-        CompareOperator::NotEqual => proto::CompareType::NotEqual,
-        CompareOperator::GreaterOrEqual => proto::CompareType::GreaterOrEqual,
-        CompareOperator::Greater => proto::CompareType::Greater,
+    let asked = match &condition.test {
+        Test::Filter(filter) => {
+            proto::Condition { filter: Some(filter::to_proto(filter)), ..proto::Condition::default() }
+        }
+        Test::Column(test) => column_test(test),
     };
+    proto::Condition { row: condition.row.clone(), time_range: time_range(condition.time_range), ..asked }
+}
+
+fn column_test(test: &ColumnTest) -> proto::Condition {
     let comparable = proto::ByteArrayComparable { value: Some(test.value.clone()) };
     let comparator = proto::BinaryComparator { comparable };
     proto::Condition {
-        row: condition.row.clone(),
         family: Some(test.family.clone()),
         qualifier: Some(test.qualifier.clone()),
-        compare_type: Some(operator.into()),
+        compare_type: Some(filter::compare_type(test.operator)),
         comparator: Some(proto::Comparator {
             name: "org.apache.hadoop.hbase.filter.BinaryComparator".into(),
             serialized_comparator: Some(comparator.encode_to_vec().into()),
         }),
-        time_range: time_range(condition.time_range),
         ..proto::Condition::default()
     }
 }

@@ -110,7 +110,7 @@ fn regex(pattern: &Pattern) -> proto::RegexStringComparator {
 }
 
 /// How values must compare, from its number.
-pub(super) fn decode_op(number: i32) -> Result<CompareOp, Refused> {
+pub(crate) fn decode_op(number: i32) -> Result<CompareOp, Refused> {
     match CompareType::try_from(number) {
         Ok(CompareType::Less) => Ok(CompareOp::Less),
         Ok(CompareType::LessOrEqual) => Ok(CompareOp::LessOrEqual),
@@ -124,7 +124,7 @@ pub(super) fn decode_op(number: i32) -> Result<CompareOp, Refused> {
 }
 
 /// The number of an operator.
-pub(super) fn encode_op(op: CompareOp) -> i32 {
+pub(crate) fn encode_op(op: CompareOp) -> i32 {
     match op {
         CompareOp::Less => CompareType::Less,
         CompareOp::LessOrEqual => CompareType::LessOrEqual,

@@ -8,7 +8,7 @@ use crate::filter::{CompareOp, Filter};
 use crate::query::TimeRange;
 
 /// A condition on one row (`CheckAndMutate`): it is judged and the change made in one step.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Condition {
     /// The row; that of the change too.
     pub row: Bytes,
@@ -19,7 +19,7 @@ pub struct Condition {
 }
 
 /// What a condition asks of the cells of its row.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Test {
     /// A comparison of one column's newest value.
     Column(ColumnTest),

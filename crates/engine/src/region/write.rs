@@ -157,7 +157,7 @@ impl Region {
     /// Gives markers of "the newest version" that version's timestamp.
     ///
     /// Reads up to the last published write, durable or not: the rows are locked, and the log keeps the order.
-    fn settle_newest(&self, cells: &mut Cells, warm: &[Arc<Block>]) -> std::result::Result<(), Stop> {
+    fn settle_newest(&self, cells: &mut Cells, warm: &[Arc<Block>]) -> std::result::Result<(), Halt> {
         if !cells.wants_newest() {
             return Ok(());
         }

@@ -57,6 +57,7 @@ async fn world() -> World {
         budget,
         maintenance: schedule.clone(),
         options: Arc::new(RegionOptions { flush_retries: 1, ..RegionOptions::default() }),
+        nonces: Arc::default(),
         server: None,
     };
     let index = Arc::new(wal::recovery::scan(&*fs, &[]).await.unwrap());

@@ -232,6 +232,9 @@ impl State {
             MutationKind::Delete => {
                 self.rows.remove(&mutation.row);
             }
+            MutationKind::Increment | MutationKind::Append => {
+                return Err(JavaException::unsupported("a change that reads"));
+            }
         }
         Ok(())
     }

@@ -182,6 +182,9 @@ fn options() -> RegionServerOptions {
         scanner_lease: Duration::from_secs(60),
         scanners_max: 100,
         result_bytes_max: 1 << 20,
+        batch_rows_warning: 5000,
+        rejects_large_batches: false,
+        nonce_grace: Duration::from_secs(1800),
     }
 }
 

@@ -304,7 +304,9 @@ fn comparators_of_conditions_are_their_values() {
             comparator: Some(comparator.clone()),
             ..Default::default()
         };
-        let Test::Column(test) = from_proto::condition(&message).unwrap().test;
+        let Test::Column(test) = from_proto::condition(&message).unwrap().test else {
+            panic!("the column that was asked for");
+        };
         assert_eq!(test.value, value, "{comparator:?}");
     }
 }

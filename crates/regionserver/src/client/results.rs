@@ -88,6 +88,16 @@ impl<'a> Results<'a> {
         self.into_single()
     }
 
+    /// Nothing comes any more: the last result is whole, even if it was cut where more of its row was there to look at.
+    pub(super) fn complete_last(&mut self) {
+        if let Some(partial) = self.partials.last_mut() {
+            *partial = false;
+        }
+        if let Some(result) = self.inline.last_mut() {
+            result.partial = Some(false);
+        }
+    }
+
     /// Puts all results into the answer of a scan.
     pub(super) fn into_scan(self, response: &mut proto::ScanResponse) {
         match self.form {

@@ -134,6 +134,9 @@ async fn fetch(
                 if results.len() == 0 && open.scanner.is_filter_done() {
                     response.more_results = Some(false);
                 }
+                if progress.stopped == Stopped::Exhausted {
+                    results.complete_last();
+                }
                 results.into_scan(&mut response);
                 tell(&mut response, progress, &open);
             }

@@ -36,10 +36,10 @@ public final class Main {
     DEFAULT.put("scans", new Scans());
     DEFAULT.put("storage", new Storage());
     DEFAULT.put("codecs", new Codecs());
+    DEFAULT.put("atomics", new Atomics());
+    DEFAULT.put("filters", new Filters());
     DEFAULT.put("async", new Async());
     DEFAULT.put("changes", new Changes());
-    FURTHER.put("atomics", new Atomics());
-    FURTHER.put("filters", new Filters());
     FURTHER.put("moves", new Moves());
   }
 

@@ -232,8 +232,8 @@ impl Pair {
             let again = region.change(condition.as_ref(), mutations.clone()).await.unwrap();
             assert!(again.matched);
             self.in_log = Some(mutations);
+            self.last_seq_id = region.mvcc().read_point();
         }
-        self.last_seq_id = region.mvcc().read_point();
     }
 
     fn part(&mut self, row: usize, target: &Target, part: Part) -> Mutation {

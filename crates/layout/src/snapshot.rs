@@ -182,10 +182,10 @@ impl RootDir {
     /// # Errors
     /// [`fs::Error::NotFound`] if it has no manifest, and as for [`Manifest::decode`].
     pub async fn read_snapshot(&self, fs: &dyn FileSystem, name: &str) -> Result<Manifest> {
-        let path = self.snapshots_dir().join(name).join(MANIFEST);
         if !is_name(name) {
-            return Err(fs::Error::NotFound { path }.into());
+            return Err(fs::Error::NotFound { path: self.snapshots_dir() }.into());
         }
+        let path = self.snapshots_dir().join(name).join(MANIFEST);
         Manifest::decode(&path, file::read_up_to(fs, &path, MANIFEST_BYTES_MAX).await?)
     }
 

@@ -206,10 +206,11 @@ async fn stores_that_are_not_whole_are_refused() {
         fs.put(&dir.join("abcdef"), "");
         root().list_store_files(&fs, region, b"cf1").await
     };
-    let files = list(&[hex, &format!("{hex}_SeqId_7_"), "notes.txt"]).await.unwrap();
+    let (loaded, link) = (format!("{hex}_SeqId_7_"), format!("ns1=t1={other}-{hex}"));
+    let files = list(&[hex, &loaded, &link, "notes.txt"]).await.unwrap();
     let seen: Vec<_> = files.iter().map(|file| (file.path.name(), file.len, file.bulk_load_seq_id)).collect();
-    assert_eq!(seen, [(hex, 7, None), (&*format!("{hex}_SeqId_7_"), 7, Some(7))]);
-    for name in [format!("{hex}.{other}"), format!("ns1=t1={other}-{hex}"), ".filelist/f1".to_string()] {
+    assert_eq!(seen, [(hex, 7, None), (&*loaded, 7, Some(7)), (&*link, 7, None)]);
+    for name in [format!("{hex}.{other}"), ".filelist/f1".to_string()] {
         assert!(matches!(list(&[hex, &name]).await, Err(Error::Unsupported { .. })), "{name}");
     }
     let fs = MemoryFs::new();

@@ -140,7 +140,7 @@ mod tests {
             ("}", DOTALL, "}", true),
             ("a|b", DOTALL, "xb", true),
             ("[0-9&]", DOTALL, "&", true),
-            ("~[~--]", DOTALL, "~~", true),
+            ("~[--~]", DOTALL, "~~", true),
         ] {
             assert_eq!(found(source, flags, text), expected, "{source} {flags} {text:?}");
         }

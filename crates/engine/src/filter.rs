@@ -49,9 +49,6 @@ mod timestamps;
 mod value;
 mod while_match;
 
-#[cfg(test)]
-mod tests;
-
 use cell::Cell;
 
 pub use hint::Hint;

@@ -226,16 +226,12 @@ fn a_change_is_made_if_its_condition_holds() {
         let (opened, _, env) = fresh(options()).await;
         let region = &opened.region;
         change(region, put("q", 10, b"5")).await.unwrap();
-        let made =
-            check(region, &if_value("q", CompareOp::Equal, "5"), vec![put("hit", 1, b"v")]).await;
+        let made = check(region, &if_value("q", CompareOp::Equal, "5"), vec![put("hit", 1, b"v")]).await;
         assert_eq!(made, Changed { matched: true, results: vec![None] });
-        let not =
-            check(region, &if_value("q", CompareOp::Equal, "6"), vec![put("miss", 1, b"v")]).await;
+        let not = check(region, &if_value("q", CompareOp::Equal, "6"), vec![put("miss", 1, b"v")]).await;
         assert_eq!(not, Changed { matched: false, results: vec![] });
-        let early = Condition {
-            time_range: TimeRange { from: 0, to: 10 },
-            ..if_value("q", CompareOp::Equal, "5")
-        };
+        let early =
+            Condition { time_range: TimeRange { from: 0, to: 10 }, ..if_value("q", CompareOp::Equal, "5") };
         assert!(!check(region, &early, vec![put("miss", 1, b"v")]).await.matched);
         region.flush().await.unwrap();
         let absent = if_value("none", CompareOp::Equal, "");

@@ -29,26 +29,12 @@ const ROWS: [&[u8]; 4] = [b"r0", b"r1", b"r1\x00", b"r2"];
 #[derive(Clone, Debug)]
 enum Step {
     Write(Vec<Change>),
-    Atomic {
-        row: usize,
-        condition: Option<(Target, CompareOp, &'static str)>,
-        parts: Vec<(Target, Part)>,
-    },
+    Atomic { row: usize, condition: Option<(Target, CompareOp, &'static str)>, parts: Vec<(Target, Part)> },
     Flush,
     FlushFamily(usize),
-    Compact {
-        family: usize,
-        major: bool,
-    },
-    Reopen {
-        clean: bool,
-    },
-    Get {
-        row: usize,
-        family: usize,
-        qualifier: usize,
-        versions: u32,
-    },
+    Compact { family: usize, major: bool },
+    Reopen { clean: bool },
+    Get { row: usize, family: usize, qualifier: usize, versions: u32 },
 }
 
 /// A mutation: its row and its cells; a delete without cells deletes the row.

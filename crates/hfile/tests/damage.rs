@@ -174,8 +174,14 @@ fn damage_rounds() -> usize {
 /// Flips and cuts in files of HBase's and of ours, in all encodings and compressions.
 #[test]
 fn random_damage_is_seen_or_harmless() {
-    let vectors =
-        ["multilevel-index-row-bloom-chunks", "fastdiff-gz-rowcol", "row-index-v1-multiblock", "tags", "lz4", "snappy"];
+    let vectors = [
+        "multilevel-index-row-bloom-chunks",
+        "fastdiff-gz-rowcol",
+        "row-index-v1-multiblock",
+        "tags",
+        "lz4",
+        "snappy",
+    ];
     let mut files: Vec<(String, Vec<u8>, Vec<Owned>)> = Vec::new();
     for name in vectors {
         let (bytes, _) = vector(name);

@@ -66,8 +66,7 @@ impl Manifest {
     /// a region has that was split or merged.
     pub fn decode(path: &FilePath, content: Bytes) -> Result<Manifest> {
         let message = SnapshotDataManifest::decode(content).map_err(|error| corrupt(path, error))?;
-        let table =
-            TableDescriptor::try_from(&message.table_schema).map_err(|error| corrupt(path, error))?;
+        let table = TableDescriptor::try_from(&message.table_schema).map_err(|error| corrupt(path, error))?;
         for family in table.families.keys() {
             check_family(path, family)?;
         }
@@ -163,7 +162,11 @@ impl RootDir {
     ///
     /// # Errors
     /// [`Error::Corrupt`] if it cannot be read.
-    pub async fn find_snapshot(&self, fs: &dyn FileSystem, name: &str) -> Result<Option<SnapshotDescription>> {
+    pub async fn find_snapshot(
+        &self,
+        fs: &dyn FileSystem,
+        name: &str,
+    ) -> Result<Option<SnapshotDescription>> {
         if !is_name(name) {
             return Ok(None);
         }
@@ -241,8 +244,8 @@ mod tests {
     const FILE: &str = "f8db11ccda7041dba9229220b25e2e90";
 
     fn manifest(name: &str) -> Manifest {
-        let table = TableDescriptor::new(TableName::parse("ns:t").unwrap())
-            .with_family(FamilyDescriptor::new("f"));
+        let table =
+            TableDescriptor::new(TableName::parse("ns:t").unwrap()).with_family(FamilyDescriptor::new("f"));
         let info = RegionInfo::new(table.name.clone(), "a".into(), "b".into(), 7);
         let files = vec![SnapshotFile { name: name.into(), len: 5 }];
         Manifest { table, regions: vec![SnapshotRegion { info, families: vec![("f".into(), files)] }] }

@@ -137,7 +137,8 @@ impl RootDir {
         }
         for linked in links {
             linked.link.refer_back(self, fs, &linked.region).await?;
-            let family = store::family_dir_name(&linked.family).ok_or_else(|| corrupt(&staged, "a family"))?;
+            let family =
+                store::family_dir_name(&linked.family).ok_or_else(|| corrupt(&staged, "a family"))?;
             let dir = staged.join(&linked.region.encoded_name()).join(family);
             fs.make_dirs(&dir).await?;
             file::write(fs, &dir.join(&linked.link.name()), Bytes::new()).await?;

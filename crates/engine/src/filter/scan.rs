@@ -1,7 +1,7 @@
 //! A filter as a scan uses it: what holds for the whole tree is found out once.
 
-use cell::filter::Filter;
 use cell::Cell;
+use cell::filter::Filter;
 
 use super::node::Node;
 use super::{Evaluate, Hint, Judged, ReturnCode, ValueForm};

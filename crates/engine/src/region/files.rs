@@ -81,8 +81,7 @@ impl Region {
         fs.sync_dir(&dir).await?;
         let modified_ms = self.services.env.clock.now_ms();
         let path = dir.join(name);
-        let listed =
-            ListedFile { target: path.clone(), path, len: 0, modified_ms, bulk_load_seq_id: None };
+        let listed = ListedFile { target: path.clone(), path, len: 0, modified_ms, bulk_load_seq_id: None };
         open_file(fs, &listed, self.table.order()).await
     }
 }

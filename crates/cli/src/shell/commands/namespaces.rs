@@ -64,7 +64,8 @@ fn name(arguments: &mut Arguments) -> Result<String> {
 /// Sets all that is left of the options.
 fn set(namespace: &mut NamespaceDescriptor, options: Options) -> Result<()> {
     for (key, value) in options.into_rest() {
-        let text = value.string().ok_or_else(|| ShellError::Usage(format!("{key} must be text, not {value}")))?;
+        let text =
+            value.string().ok_or_else(|| ShellError::Usage(format!("{key} must be text, not {value}")))?;
         namespace.configuration.insert(key, text);
     }
     Ok(())

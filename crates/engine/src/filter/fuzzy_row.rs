@@ -133,9 +133,9 @@ fn next_fitting(key: &FuzzyKey, row: &[u8], reversed: bool) -> Option<Vec<u8>> {
     if !fits_already {
         let at = move_on?;
         next[at] = if reversed { next[at] - 1 } else { next[at] + 1 };
-        for later in at + 1..next.len() {
+        for (later, byte) in next.iter_mut().enumerate().skip(at + 1) {
             if !is_fixed(later) {
-                next[later] = first_byte;
+                *byte = first_byte;
             }
         }
     }

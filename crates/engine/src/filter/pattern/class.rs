@@ -125,11 +125,7 @@ fn is_category(name: &str) -> bool {
 pub(super) fn class(from: &mut Translator) -> Result<String, Refused> {
     let mut set = String::from(if from.take("^") { "[^" } else { "[" });
     let mut first = true;
-    loop {
-        let item = match item(from, first)? {
-            Some(item) => item,
-            None => break,
-        };
+    while let Some(item) = item(from, first)? {
         first = false;
         match item {
             Escaped::Set(inner) => set.push_str(&inner),

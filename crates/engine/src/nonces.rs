@@ -217,17 +217,18 @@ mod tests {
         for succeeds in [true, false] {
             let nonce = 1 + u64::from(succeeds);
             let claim = first(&nonces, nonce).await;
-            let waiting = tokio::spawn({
-                let nonces = nonces.clone();
-                async move { done(&nonces, nonce).await }
-            });
-            tokio::task::yield_now().await;
-            assert!(!waiting.is_finished());
+            let waiting = done(&nonces, nonce);
+            tokio::pin!(waiting);
+            tokio::select! {
+                biased;
+                _ = &mut waiting => panic!("the first one has not ended"),
+                () = std::future::ready(()) => {}
+            }
             match succeeds {
                 true => claim.done(9, 0),
                 false => drop(claim),
             }
-            assert_eq!(waiting.await.unwrap(), succeeds.then_some(9));
+            assert_eq!(waiting.await, succeeds.then_some(9));
         }
     }
 

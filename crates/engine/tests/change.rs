@@ -7,7 +7,7 @@ mod common;
 use std::sync::Arc;
 use std::time::Duration;
 
-use base::env::Env;
+use base::env::{Env, TaskClass};
 use cell::cell::CellType;
 use cell::condition::{ColumnTest, Condition, Test};
 use cell::filter::{CompareOp, Filter};
@@ -389,12 +389,12 @@ fn the_log_brings_nonces_back_unless_they_were_not_logged() {
 #[test]
 fn increments_at_once_lose_nothing() {
     run(async {
-        let (opened, ..) = fresh(options()).await;
+        let (opened, _, env) = fresh(options()).await;
         let region = &opened.region;
         let tasks: Vec<_> = (0..50u64)
             .map(|task| {
                 let region = region.clone();
-                tokio::spawn(async move {
+                env.spawn(TaskClass::Service, async move {
                     for turn in 0..10 {
                         // Each is sent twice at once.
                         let mutation = with_nonce(1 + task * 10 + turn, increment("n", 1));

@@ -118,7 +118,7 @@ fn of_cells() -> Vec<(Filter, Passes)> {
         (Filter::RandomRow { chance: 1.5 }, |_| true),
         (Filter::RandomRow { chance: -1.0 }, |_| false),
         (
-            Filter::FuzzyRow(vec![FuzzyKey { key: Bytes::from_static(b"\05"), fixed: vec![false, true] }]),
+            Filter::FuzzyRow(vec![FuzzyKey { key: Bytes::from_static(b"\x005"), fixed: vec![false, true] }]),
             |cell| cell.row() == b"r5",
         ),
         (

@@ -107,7 +107,7 @@ impl Cluster {
         let until = self.env.clock.monotonic() + PATIENCE;
         let request = proto::GetProcedureResultRequest { proc_id: proc_id.expect("a number") };
         while self.env.clock.monotonic() < until {
-            let answer = self.master.get_procedure_result(request.clone()).await?;
+            let answer = self.master.get_procedure_result(request).await?;
             match answer.state() {
                 State::Running => self.env.clock.sleep(LOOK).await,
                 _ => return answer.exception.map_or(Ok(()), |e| Err(JavaException::from_foreign(&e))),

@@ -93,10 +93,10 @@ async fn cut_after(
     let faulty = Faulty::new(Arc::new(disk.clone()), Plan::new(env.clock.clone()));
     let cluster = Cluster::start(&env, Arc::new(faulty.clone())).await.unwrap();
     faulty.add(Rule::new(Fault::Fail).after(calls));
-    let submitted = tokio::time::timeout(WATCHED, change(&cluster)).await;
-    let Ok(Ok(proc_id)) = submitted else { return Met::Unknown };
-    match tokio::time::timeout(WATCHED, cluster.wait(proc_id)).await {
-        Ok(Ok(())) if faulty.faults() == 0 => Met::Ended,
+    let submitted = env.timeout(WATCHED, change(&cluster)).await;
+    let Some(Ok(proc_id)) = submitted else { return Met::Unknown };
+    match env.timeout(WATCHED, cluster.wait(proc_id)).await {
+        Some(Ok(())) if faulty.faults() == 0 => Met::Ended,
         _ => Met::Submitted,
     }
 }

@@ -83,6 +83,35 @@ impl ReturnCode {
             ReturnCode::Include | ReturnCode::IncludeAndNextCol | ReturnCode::IncludeAndSeekNextRow
         )
     }
+
+    /// How far the scan jumps.
+    fn jump(self) -> Jump {
+        match self {
+            ReturnCode::Include | ReturnCode::Skip | ReturnCode::SeekNextUsingHint => Jump::Cell,
+            ReturnCode::IncludeAndNextCol | ReturnCode::NextCol => Jump::Column,
+            ReturnCode::IncludeAndSeekNextRow | ReturnCode::NextRow => Jump::Row,
+        }
+    }
+
+    /// The code that takes a cell or not, and jumps so far.
+    fn of(included: bool, jump: Jump) -> ReturnCode {
+        match (included, jump) {
+            (true, Jump::Cell) => ReturnCode::Include,
+            (true, Jump::Column) => ReturnCode::IncludeAndNextCol,
+            (true, Jump::Row) => ReturnCode::IncludeAndSeekNextRow,
+            (false, Jump::Cell) => ReturnCode::Skip,
+            (false, Jump::Column) => ReturnCode::NextCol,
+            (false, Jump::Row) => ReturnCode::NextRow,
+        }
+    }
+}
+
+/// Where a scan goes on: the next cell, column or row.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Jump {
+    Cell,
+    Column,
+    Row,
 }
 
 /// A cell that a comparator cannot compare, or another thing that HBase's class fails with in the middle of a scan.

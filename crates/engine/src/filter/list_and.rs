@@ -119,23 +119,9 @@ impl Evaluate for ListAnd {
 
 /// The code of two filters that must both let pass.
 pub(super) fn merge(so_far: ReturnCode, own: ReturnCode) -> ReturnCode {
-    use ReturnCode::*;
-    if own == SeekNextUsingHint || so_far == SeekNextUsingHint {
-        return SeekNextUsingHint;
+    if own == ReturnCode::SeekNextUsingHint || so_far == ReturnCode::SeekNextUsingHint {
+        return ReturnCode::SeekNextUsingHint;
     }
     let included = so_far.includes() && own.includes();
-    // How far a code jumps: to the next cell, column or row.
-    let jump = |code: ReturnCode| match code {
-        Include | Skip | SeekNextUsingHint => 0,
-        IncludeAndNextCol | NextCol => 1,
-        IncludeAndSeekNextRow | NextRow => 2,
-    };
-    match (included, jump(so_far).max(jump(own))) {
-        (true, 0) => Include,
-        (true, 1) => IncludeAndNextCol,
-        (true, _) => IncludeAndSeekNextRow,
-        (false, 0) => Skip,
-        (false, 1) => NextCol,
-        (false, _) => NextRow,
-    }
+    ReturnCode::of(included, so_far.jump().max(own.jump()))
 }

@@ -141,23 +141,10 @@ impl Child {
 
 /// The code of two filters of which one must let pass.
 pub(super) fn merge(so_far: ReturnCode, own: ReturnCode) -> ReturnCode {
-    use ReturnCode::*;
-    if so_far == SeekNextUsingHint && own == SeekNextUsingHint {
-        return SeekNextUsingHint;
+    if so_far == ReturnCode::SeekNextUsingHint && own == ReturnCode::SeekNextUsingHint {
+        return ReturnCode::SeekNextUsingHint;
     }
     let included = so_far.includes() || own.includes();
-    // How far a code jumps: to the next cell, column or row. A hint that not all have is none.
-    let jump = |code: ReturnCode| match code {
-        Include | Skip | SeekNextUsingHint => 0,
-        IncludeAndNextCol | NextCol => 1,
-        IncludeAndSeekNextRow | NextRow => 2,
-    };
-    match (included, jump(so_far).min(jump(own))) {
-        (true, 0) => Include,
-        (true, 1) => IncludeAndNextCol,
-        (true, _) => IncludeAndSeekNextRow,
-        (false, 0) => Skip,
-        (false, 1) => NextCol,
-        (false, _) => NextRow,
-    }
+    // A hint that not all have is none.
+    ReturnCode::of(included, so_far.jump().min(own.jump()))
 }

@@ -113,8 +113,10 @@ final class Async implements Suite {
     out.see("between", () -> wait(table.scanAll(new Scan().withStartRow(b("e")).withStopRow(b("r010")))));
     out.see("small", () -> wait(table.scanAll(new Scan().setReadType(Scan.ReadType.PREAD).setLimit(2))));
     out.see("a bad family", () -> wait(table.scanAll(new Scan().addFamily(b("nosuch")))));
+    // In small portions, but not so small in bytes that the scanner suspends itself: under load that of 2.5.10 was seen
+    // suspended with nobody left to resume it. Scans that are steered on purpose come below.
     out.see("by a scanner", () -> {
-      try (var scanner = table.getScanner(new Scan().setMaxResultSize(200))) {
+      try (var scanner = table.getScanner(new Scan().setCaching(7))) {
         int rows = 0;
         while (scanner.next() != null) {
           rows++;

@@ -24,7 +24,7 @@ use std::path::{Path, PathBuf};
 pub use declare::OptionInfo;
 pub use document::{document, variable_of};
 pub use layers::{Origin, Setting};
-pub use options::{Config, OPTIONS};
+pub use options::{Config, MemoryParts, OPTIONS};
 pub use value::{Checksum, Share};
 
 use layers::Layers;

@@ -53,6 +53,18 @@ pub enum Error {
         /// What is wrong with it.
         what: String,
     },
+    /// A row is larger than a read of it may be: asking for it in one piece again is useless.
+    #[error("{what}")]
+    RowTooBig {
+        /// Which row, and the limit.
+        what: String,
+    },
+    /// There is no memory for the answer at this moment: try again later, or ask for less.
+    #[error("no room for an answer of more than {bytes} bytes")]
+    NoRoom {
+        /// Bytes it had when the room was used up.
+        bytes: usize,
+    },
     /// Stored bytes fail their check: retrying this copy is useless, a person is wanted.
     #[error("corrupt {file} at {offset}: {what}")]
     Corrupt {

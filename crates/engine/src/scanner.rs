@@ -42,7 +42,7 @@ pub use hfile::Stop;
 pub use load::{BlockLoader, drive};
 pub use region::RegionScanner;
 pub use rules::FamilyRules;
-pub use sink::{CellList, Deadline, Limits, Progress, ResultEnd, ResultSink, Stopped};
+pub use sink::{CellList, Deadline, Limits, Progress, ResultEnd, ResultSink, Room, Stopped};
 
 #[cfg(test)]
 mod tests;

@@ -535,3 +535,89 @@ fn a_long_replay() {
     });
     std::fs::remove_dir_all(dir).unwrap();
 }
+
+/// A sink that takes a number of bytes and then says so.
+struct Full {
+    list: CellList,
+    room: usize,
+}
+
+impl engine::scanner::ResultSink for Full {
+    fn begin_result(&mut self) {
+        self.list.begin_result();
+    }
+    fn cell(&mut self, cell: &cell::Cell<'_>) {
+        self.list.cell(cell);
+    }
+    fn end_result(&mut self, end: engine::scanner::ResultEnd) {
+        self.list.end_result(end);
+    }
+    fn rollback_row(&mut self) {
+        self.list.rollback_row();
+    }
+    fn bytes(&self) -> usize {
+        self.list.bytes()
+    }
+    fn room(&mut self) -> engine::scanner::Room {
+        match self.list.bytes() < self.room {
+            true => engine::scanner::Room::Enough,
+            false => engine::scanner::Room::Full,
+        }
+    }
+}
+
+async fn wide_row(options: RegionOptions) -> Opened {
+    let (opened, ..) = fresh(options).await;
+    for column in 0..40 {
+        let cell = put_at("wide", "f", &format!("{column:02}"), 1, &"v".repeat(10_000));
+        one(&opened.region, cell).await.unwrap();
+    }
+    opened
+}
+
+#[test]
+fn a_row_that_is_too_big_is_not_read_in_one_piece() {
+    run(async {
+        let opened = wide_row(RegionOptions { row_bytes_max: 100_000, ..options() }).await;
+        let get = Get { row: "wide".into(), ..Get::default() };
+        let refused = opened.region.get(&get).await.map(|_| ()).unwrap_err();
+        assert!(matches!(&refused, Error::RowTooBig { what } if what.contains("100000")), "{refused}");
+        // In pieces it is read whole.
+        let mut scanner = opened.region.scanner(&Scan::default()).unwrap();
+        let mut list = CellList::default();
+        loop {
+            let mut limits = engine::scanner::Limits {
+                bytes: 50_000,
+                partials: true,
+                ..engine::scanner::Limits::default()
+            };
+            let progress = engine::scanner::drive(&mut scanner, &mut limits, &mut list).await.unwrap();
+            if progress.stopped == engine::scanner::Stopped::Exhausted {
+                break;
+            }
+        }
+        assert_eq!(list.cells.len(), 40);
+    });
+}
+
+#[test]
+fn a_scan_ends_early_where_there_is_no_room_and_fails_if_it_cannot() {
+    run(async {
+        let opened = wide_row(options()).await;
+        let scan = Scan::default();
+        for partials in [true, false] {
+            let mut scanner = opened.region.scanner(&scan).unwrap();
+            let mut sink = Full { list: CellList::default(), room: 100_000 };
+            let mut limits = engine::scanner::Limits { partials, ..engine::scanner::Limits::default() };
+            let outcome = engine::scanner::drive(&mut scanner, &mut limits, &mut sink).await;
+            match outcome {
+                Ok(progress) if partials => {
+                    assert_eq!(progress.stopped, engine::scanner::Stopped::Bytes);
+                    assert!((10..20).contains(&sink.list.cells.len()), "{}", sink.list.cells.len());
+                }
+                Err(Error::NoRoom { bytes }) if !partials => assert!(bytes < 200_000, "{bytes}"),
+                other => panic!("partials {partials}: {other:?}"),
+            }
+        }
+    });
+}

@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use base::BoxFuture;
 use cell::codec::Codec;
+use prost::Message;
 use wire::exception::Answer;
 use wire::service::{CellReply, CellRequest, ClientService};
 
@@ -75,7 +76,10 @@ impl ClientService for Client {
         request: CellRequest<proto::MultiRequest>,
     ) -> BoxFuture<'_, Answer<CellReply<proto::MultiResponse>>> {
         Box::pin(async move {
-            Ok(into_reply(multi::multi(&self.0, &request.message, request.cells, CallContext::LOCAL).await?))
+            let message = request.message.encode_to_vec().into();
+            let (message, cells) = multi::multi(&self.0, message, request.cells, CallContext::LOCAL).await?;
+            let message = proto::MultiResponse::decode(message).expect("just written as this message");
+            Ok(into_reply((message, cells)))
         })
     }
 

@@ -11,6 +11,8 @@ pub fn java_exception(error: &Error) -> JavaException {
         Error::WrongRegion { .. } => JavaException::new(class::WRONG_REGION, message),
         Error::NoSuchFamily { .. } => JavaException::new(class::NO_SUCH_COLUMN_FAMILY, message),
         Error::TooBusy { .. } => JavaException::new(class::REGION_TOO_BUSY, message),
+        Error::RowTooBig { .. } => JavaException::new(class::ROW_TOO_BIG, message),
+        Error::NoRoom { .. } => JavaException::new(class::CALL_QUEUE_TOO_BIG, message),
         Error::ReadOnly { .. } => JavaException::do_not_retry("region is read only"),
         Error::BadRequest { .. } => JavaException::do_not_retry(message),
         Error::Corrupt { .. } => JavaException::new(class::CORRUPT_HFILE, message),

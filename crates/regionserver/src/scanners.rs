@@ -27,12 +27,21 @@ pub enum Refused {
     InUse,
 }
 
+/// Ids of ended scanners that are remembered at most; beyond, a scanner that ends is forgotten at once.
+const ENDED_MAX: usize = 1 << 20;
+
 /// The open scanners of a server; `S` is what a call needs to go on.
 pub struct Scanners<S> {
     lease: Duration,
     open_max: usize,
     next_id: AtomicU64,
-    slots: Mutex<HashMap<u64, Slot<S>>>,
+    slots: Mutex<Slots<S>>,
+}
+
+/// The slots by id. Scanners that ended have one too, for a lease.
+struct Slots<S> {
+    by_id: HashMap<u64, Slot<S>>,
+    ended: usize,
 }
 
 struct Slot<S> {
@@ -47,10 +56,21 @@ enum State<S> {
     Ended,
 }
 
+impl<S> Slots<S> {
+    fn open(&self) -> usize {
+        self.by_id.len() - self.ended
+    }
+}
+
 impl<S> Scanners<S> {
     /// Ids begin at a number that no earlier run of the server used: they count up from `first_id`.
     pub fn new(lease: Duration, open_max: usize, first_id: u64) -> Scanners<S> {
-        Scanners { lease, open_max, next_id: AtomicU64::new(first_id), slots: Mutex::default() }
+        Scanners {
+            lease,
+            open_max,
+            next_id: AtomicU64::new(first_id),
+            slots: Mutex::new(Slots { by_id: HashMap::new(), ended: 0 }),
+        }
     }
 
     /// How long a client may be silent.
@@ -61,12 +81,11 @@ impl<S> Scanners<S> {
     /// A new id, in use by the call that opens the scanner; `None` if there are too many open ones.
     pub fn begin(&self, now: Duration) -> Option<u64> {
         let mut slots = self.lock();
-        let open = slots.values().filter(|slot| !matches!(slot.state, State::Ended)).count();
-        if open >= self.open_max {
+        if slots.open() >= self.open_max {
             return None;
         }
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
-        slots.insert(id, Slot { state: State::InUse, next_call_seq: 0, expires: now + self.lease });
+        slots.by_id.insert(id, Slot { state: State::InUse, next_call_seq: 0, expires: now + self.lease });
         Some(id)
     }
 
@@ -76,7 +95,7 @@ impl<S> Scanners<S> {
     /// [`Refused`] tells which answer the client gets; the scanner stays as it is.
     pub fn take(&self, id: u64, call_seq: Option<u64>) -> Result<S, Refused> {
         let mut slots = self.lock();
-        let slot = slots.get_mut(&id).ok_or(Refused::Unknown)?;
+        let slot = slots.by_id.get_mut(&id).ok_or(Refused::Unknown)?;
         let expected = slot.next_call_seq;
         if call_seq.is_some_and(|seq| seq != expected) {
             return Err(Refused::OutOfOrder { expected });
@@ -96,7 +115,7 @@ impl<S> Scanners<S> {
 
     /// Puts a scanner back after a call and begins its lease anew.
     pub fn put_back(&self, id: u64, scanner: S, now: Duration) {
-        if let Some(slot) = self.lock().get_mut(&id) {
+        if let Some(slot) = self.lock().by_id.get_mut(&id) {
             slot.state = State::Idle(scanner);
             slot.expires = now + self.lease;
         }
@@ -104,35 +123,49 @@ impl<S> Scanners<S> {
 
     /// Ends a scanner in good order; its id is remembered for one lease.
     pub fn end(&self, id: u64, now: Duration) {
-        if let Some(slot) = self.lock().get_mut(&id) {
-            slot.state = State::Ended;
+        let mut slots = self.lock();
+        if slots.ended >= ENDED_MAX {
+            drop(slots);
+            return self.forget(id);
+        }
+        if let Some(slot) = slots.by_id.get_mut(&id) {
             slot.expires = now + self.lease;
+            if !matches!(std::mem::replace(&mut slot.state, State::Ended), State::Ended) {
+                slots.ended += 1;
+            }
         }
     }
 
     /// Forgets a scanner at once: a later call gets [`Refused::Unknown`].
     pub fn forget(&self, id: u64) {
-        self.lock().remove(&id);
+        let mut slots = self.lock();
+        if slots.by_id.remove(&id).is_some_and(|slot| matches!(slot.state, State::Ended)) {
+            slots.ended -= 1;
+        }
     }
 
     /// Drops the scanners whose lease ran out and the ids remembered long enough; returns how many scanners.
     pub fn expire(&self, now: Duration) -> usize {
         let mut slots = self.lock();
-        let dead = slots.extract_if(|_, slot| slot.expires <= now && !matches!(slot.state, State::InUse));
-        dead.filter(|(_, slot)| matches!(slot.state, State::Idle(_))).count()
+        let is_dead = |slot: &Slot<S>| slot.expires <= now && !matches!(slot.state, State::InUse);
+        let dead: Vec<_> = slots.by_id.extract_if(|_, slot| is_dead(slot)).collect();
+        let idle = dead.iter().filter(|(_, slot)| matches!(slot.state, State::Idle(_))).count();
+        slots.ended -= dead.len() - idle;
+        drop(slots);
+        idle
     }
 
     /// Drops the idle scanners that `is_dead` picks (their region moved or closed).
     pub fn forget_where(&self, is_dead: impl Fn(&S) -> bool) {
-        self.lock().retain(|_, slot| !matches!(&slot.state, State::Idle(scanner) if is_dead(scanner)));
+        self.lock().by_id.retain(|_, slot| !matches!(&slot.state, State::Idle(scanner) if is_dead(scanner)));
     }
 
     /// Scanners that are open.
     pub fn open_count(&self) -> usize {
-        self.lock().values().filter(|slot| !matches!(slot.state, State::Ended)).count()
+        self.lock().open()
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<u64, Slot<S>>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Slots<S>> {
         self.slots.lock().expect("no holder of this lock panics")
     }
 }

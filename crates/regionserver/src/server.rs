@@ -13,6 +13,7 @@ use engine::region::{Opening, RegionOptions, RegionServices};
 use engine::scanner::BlockLoader;
 use fs::FileSystem;
 use layout::RootDir;
+use rpc::budget::Budget;
 use tracing::{error, info, warn};
 use wire::exception::Answer;
 use wire::service::RegionServerStatusService;
@@ -44,6 +45,8 @@ pub struct RegionServerParts {
     pub info_port: u16,
     /// Settings.
     pub options: RegionServerOptions,
+    /// Bytes of answers that are made or on their way, shared with the RPC servers.
+    pub answers: Arc<Budget>,
     /// Called when the log can take no more: nothing is acknowledged from then on, and the process should end.
     pub on_fatal: Arc<dyn Fn(&str) + Send + Sync>,
     /// Called when a client asks the server to stop, with its words.
@@ -55,8 +58,13 @@ pub struct RegionServerParts {
 pub struct RegionServerOptions {
     /// Of its regions.
     pub region: RegionOptions,
+    /// The memory of the process: memstores, cache, requests and answers are parts of it (`grampus.memory`).
+    pub memory_bytes: u64,
     /// Bytes of all memstores at which writes are refused.
     pub memstore_bytes: u64,
+    /// The part of these bytes from which regions are flushed
+    /// (`hbase.regionserver.global.memstore.size.lower.limit`).
+    pub memstore_low_mark: f64,
     /// Bytes of the block cache.
     pub cache_bytes: u64,
     /// A log of this length is replaced by a new one.
@@ -75,6 +83,8 @@ pub struct RegionServerOptions {
     pub result_bytes_max: u64,
     /// Rows of a multi from which the log warns (`hbase.rpc.rows.warning.threshold`).
     pub batch_rows_warning: u32,
+    /// Changes of a multi that are made together at most (`hbase.regionserver.minibatch.size`).
+    pub minibatch_changes: usize,
     /// Whether a multi of more rows is refused (`hbase.rpc.rows.size.threshold.reject`).
     pub rejects_large_batches: bool,
     /// How long increments and appends that were carried out are known by their nonces
@@ -94,6 +104,7 @@ pub struct RegionServer {
     regions: Arc<OnlineRegions>,
     schedule: Arc<Schedule>,
     scanners: Scanners<OpenScanner>,
+    answers: Arc<Budget>,
     recovered: Recovered,
     master: OnceLock<Arc<dyn RegionServerStatusService>>,
     on_stop: Arc<dyn Fn(&str) + Send + Sync>,
@@ -105,7 +116,7 @@ impl RegionServer {
     /// # Errors
     /// A log that is damaged below what was durable, or what the file system said: nothing was changed then.
     pub async fn start(parts: RegionServerParts) -> Result<Arc<RegionServer>, wal::Error> {
-        let RegionServerParts { env, fs, root, name, info_port, options, on_fatal, on_stop } = parts;
+        let RegionServerParts { env, fs, root, name, info_port, options, answers, on_fatal, on_stop } = parts;
         let recovered = Recovered::scan(fs.clone(), &root, &name).await?;
         let on_log_failure: Arc<dyn Fn(&wal::Error) + Send + Sync> =
             Arc::new(move |error| on_fatal(&error.to_string()));
@@ -124,7 +135,7 @@ impl RegionServer {
         recovered.forget_gone_regions(&*fs, &root, &log).await?;
 
         let regions = Arc::new(OnlineRegions::default());
-        let budget = Arc::new(MemstoreBudget::new(options.memstore_bytes, 0.95));
+        let budget = Arc::new(MemstoreBudget::new(options.memstore_bytes, options.memstore_low_mark));
         let schedule = Schedule::new(env.clone(), regions.clone(), budget.clone());
         let services = RegionServices {
             env: env.clone(),
@@ -151,6 +162,7 @@ impl RegionServer {
             regions,
             schedule,
             scanners,
+            answers,
             recovered,
             master: OnceLock::new(),
             on_stop,
@@ -243,7 +255,7 @@ impl RegionServer {
         proto::ServerLoad {
             total_number_of_requests: Some(requests),
             used_heap_mb: Some(megabytes(self.used_bytes())),
-            max_heap_mb: Some(megabytes(self.options.memstore_bytes + self.options.cache_bytes)),
+            max_heap_mb: Some(megabytes(self.options.memory_bytes)),
             region_loads: loads,
             report_end_time: Some(self.env().clock.now_ms()),
             info_server_port: Some(u32::from(self.info_port)),
@@ -253,7 +265,17 @@ impl RegionServer {
 
     /// Bytes of memstores and cached blocks.
     pub fn used_bytes(&self) -> u64 {
-        self.services.budget.used_bytes() + self.services.loader.cached_bytes()
+        self.memstore_bytes() + self.services.loader.cached_bytes()
+    }
+
+    /// Bytes of all memstores.
+    pub fn memstore_bytes(&self) -> u64 {
+        self.services.budget.used_bytes()
+    }
+
+    /// Bytes of answers that are made or on their way.
+    pub(crate) fn answers(&self) -> &Arc<Budget> {
+        &self.answers
     }
 
     fn do_chores(&self) {

@@ -1,8 +1,9 @@
-//! Bytes of requests that the server holds, all connections together.
+//! Bytes that a server holds for its clients, all connections together: one number for requests, one for answers.
 //!
-//! A frame is admitted before it is buffered, and given back when its call is done. A connection takes from the shared
-//! number in steps, and gives all back when it has nothing to do, so that the calls of a busy one do not each write to
-//! memory that all cores share.
+//! A request's frame is admitted before it is buffered, and given back when its call is done. An answer is admitted as it
+//! grows by whoever makes it, and counted, there being nothing to refuse any more, until its client has taken it. Each
+//! taker has a [`Share`]: it takes from the shared number in steps, and gives all back when it has nothing to do, so that
+//! the calls of a busy connection do not each write to memory that all cores share.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -28,13 +29,28 @@ impl Budget {
         self.used.load(Ordering::Relaxed)
     }
 
+    /// Bytes at most. What is [forced](Share::force) goes beyond.
+    pub fn limit(&self) -> usize {
+        self.limit
+    }
+
     /// Bytes that are left now.
-    fn left(&self) -> usize {
+    pub fn left(&self) -> usize {
         self.limit.saturating_sub(self.used())
     }
 
-    fn take(&self, bytes: usize) -> bool {
-        let add = |used: usize| used.checked_add(bytes).filter(|sum| *sum <= self.limit);
+    /// Bytes up to which what is large may go.
+    pub fn large_limit(&self) -> usize {
+        self.limit / 4 * 3
+    }
+
+    /// Whether so little is left that who holds much and does not go on should be parted with.
+    pub fn is_tight(&self) -> bool {
+        self.used() > self.limit / 2
+    }
+
+    fn take(&self, bytes: usize, limit: usize) -> bool {
+        let add = |used: usize| used.checked_add(bytes).filter(|sum| *sum <= limit);
         self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add).is_ok()
     }
 
@@ -43,25 +59,35 @@ impl Budget {
     }
 }
 
-/// One connection's share of a [`Budget`]; given back when dropped.
+/// One taker's share of a [`Budget`]; given back when dropped.
 #[derive(Debug)]
-pub(crate) struct Share {
+pub struct Share {
     budget: Arc<Budget>,
     taken: usize,
     used: usize,
 }
 
 impl Share {
-    pub(crate) fn of(budget: &Arc<Budget>) -> Share {
+    /// Nothing yet.
+    pub fn of(budget: &Arc<Budget>) -> Share {
         Share { budget: Arc::clone(budget), taken: 0, used: 0 }
     }
 
     /// Takes `bytes`; `false` if there are not that many left.
-    pub(crate) fn take(&mut self, bytes: usize) -> bool {
+    pub fn take(&mut self, bytes: usize) -> bool {
+        self.take_within(bytes, self.budget.limit)
+    }
+
+    /// The same for what is large: it leaves a quarter of all bytes to others.
+    pub fn take_large(&mut self, bytes: usize) -> bool {
+        self.take_within(bytes, self.budget.large_limit())
+    }
+
+    fn take_within(&mut self, bytes: usize, limit: usize) -> bool {
         let lacking = (self.used + bytes).saturating_sub(self.taken);
         if lacking > 0 {
             // Near the limit a whole step may not be there while the bytes themselves are.
-            let step = [lacking.max(STEP), lacking].into_iter().find(|step| self.budget.take(*step));
+            let step = [lacking.max(STEP), lacking].into_iter().find(|step| self.budget.take(*step, limit));
             let Some(step) = step else { return false };
             self.taken += step;
         }
@@ -69,13 +95,42 @@ impl Share {
         true
     }
 
+    /// Takes `bytes` that are there already, whether there is room for them or not.
+    pub fn force(&mut self, bytes: usize) {
+        if self.take(bytes) {
+            return;
+        }
+        let lacking = self.used + bytes - self.taken;
+        self.budget.used.fetch_add(lacking, Ordering::Relaxed);
+        self.taken += lacking;
+        self.used += bytes;
+    }
+
+    /// Takes or gives so that `bytes` are in use; they are there already.
+    pub fn set(&mut self, bytes: usize) {
+        match bytes.checked_sub(self.used) {
+            Some(more) => self.force(more),
+            None => self.give(self.used - bytes),
+        }
+    }
+
+    /// Bytes in use.
+    pub fn used(&self) -> usize {
+        self.used
+    }
+
     /// Bytes that could be taken now.
-    pub(crate) fn left(&self) -> usize {
+    pub fn left(&self) -> usize {
         self.budget.left() + (self.taken - self.used)
     }
 
+    /// The same for what is large.
+    pub fn left_large(&self) -> usize {
+        (self.budget.large_limit() + self.taken - self.used).saturating_sub(self.budget.used())
+    }
+
     /// Gives `bytes` back.
-    pub(crate) fn give(&mut self, bytes: usize) {
+    pub fn give(&mut self, bytes: usize) {
         self.used -= bytes;
         let spare = self.taken - self.used;
         let returned = match self.used {
@@ -112,5 +167,13 @@ mod tests {
         drop(b);
         assert_eq!(budget.used(), 0);
         assert!(!a.take(usize::MAX - 70_000));
+        a.set(150_000);
+        assert_eq!((budget.used(), budget.left()), (150_000, 0), "what is there is counted, room or not");
+        assert!(budget.is_tight() && !a.take(1));
+        assert_eq!(a.left_large(), 0);
+        a.set(0);
+        assert!(!budget.is_tight() && !a.take_large(75_001) && a.take_large(75_000) && a.take(25_000));
+        drop(a);
+        assert_eq!(budget.used(), 0);
     }
 }

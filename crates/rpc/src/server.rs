@@ -1,18 +1,23 @@
 //! The server: accepts connections, opens them, and serves each on the thread that it was given to.
 //!
 //! What a stranger can cost is bounded before he has said who he is (connections, bytes, time), and what a client can
-//! cost after that too: requests are admitted against one number of bytes for the whole server, and a client that does
-//! not read its answers is not read from.
+//! cost after that too: requests are admitted against one number of bytes, answers against another, and a client that
+//! does not read its answers is not read from; one that hardly moves is parted with. Servers of one process
+//! [share](Shared) these numbers.
 //!
 //! * [`handshake`]: preamble and header;
 //! * [`inbox`]: bytes in, frames out, admission;
 //! * [`connection`]: runs the calls of one connection and gathers their answers;
-//! * [`outbox`]: answers in, vectored writes out.
+//! * [`outbox`]: answers in, vectored writes out;
+//! * [`pace`]: whether a client goes on fast enough for what it makes the server hold;
+//! * [`shared`]: what the servers of a process share.
 
 mod connection;
 mod handshake;
 mod inbox;
 mod outbox;
+mod pace;
+mod shared;
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -25,9 +30,9 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tracing::{debug, warn};
 
-use crate::budget::Budget;
 use crate::call::Service;
 use handshake::Opened;
+pub use shared::Shared;
 
 /// Limits of a server. The defaults are HBase's where HBase has one.
 #[derive(Debug, Clone)]
@@ -37,6 +42,11 @@ pub struct ServerOptions {
     /// Bytes of requests held at a time; beyond it they are answered `CallQueueTooBigException`
     /// (`hbase.ipc.server.max.callqueue.size`).
     pub queued_bytes_max: usize,
+    /// Bytes of answers held at a time, being made or unread; beyond it calls are refused in the same way.
+    pub answer_bytes_max: usize,
+    /// Calls at work at a time; beyond it they are answered `CallQueueTooBigException`
+    /// (`hbase.ipc.server.max.callqueue.length`). `None`: as many as their bytes allow.
+    pub calls_max: Option<usize>,
     /// Connections at a time; more are closed at once.
     pub connections_max: usize,
     /// Connections of one address that have not yet sent their header.
@@ -47,7 +57,8 @@ pub struct ServerOptions {
     pub unsent_bytes_soft_max: usize,
     /// Bytes of unread answers at which the calls already begun wait too.
     pub unsent_bytes_hard_max: usize,
-    /// How long a client may stop in the middle of a frame, or leave its answers unread.
+    /// How long a client may stop in the middle of a frame, or leave its answers unread; in this time it has to move what
+    /// is there, or at least a MiB of it. Where memory is tight it has a twelfth of the time.
     pub stall_limit: Duration,
     /// How long calls may go on once their client is gone, or the server stops.
     pub drain_limit: Duration,
@@ -58,8 +69,10 @@ impl Default for ServerOptions {
         ServerOptions {
             max_request_bytes: 256 << 20,
             queued_bytes_max: 1 << 30,
+            answer_bytes_max: 1 << 30,
+            calls_max: None,
             connections_max: 10_000,
-            handshakes_per_address_max: 256,
+            handshakes_per_address_max: 2_000,
             handshake_limit: Duration::from_secs(10),
             unsent_bytes_soft_max: 4 << 20,
             unsent_bytes_hard_max: 64 << 20,
@@ -76,7 +89,7 @@ pub struct Server {
     services: Vec<Arc<dyn Service>>,
     options: ServerOptions,
     cluster_id: Option<String>,
-    budget: Arc<Budget>,
+    shared: Arc<Shared>,
     stop: watch::Sender<bool>,
     // Counts; each changes when a connection comes, has opened or goes.
     connections: AtomicUsize,
@@ -94,11 +107,26 @@ impl Server {
         options: ServerOptions,
         cluster_id: Option<String>,
     ) -> Arc<Server> {
+        let shared = Shared::new(&options);
+        Server::sharing(env, services, options, cluster_id, shared)
+    }
+
+    /// The same, with limits that other servers of the process keep together with this one.
+    ///
+    /// # Panics
+    /// If two services have one name.
+    pub fn sharing(
+        env: Env,
+        services: Vec<Arc<dyn Service>>,
+        options: ServerOptions,
+        cluster_id: Option<String>,
+        shared: Arc<Shared>,
+    ) -> Arc<Server> {
         for (at, service) in services.iter().enumerate() {
             assert!(services[..at].iter().all(|other| other.name() != service.name()), "one service a name");
         }
         Arc::new(Server {
-            budget: Budget::new(options.queued_bytes_max),
+            shared,
             env,
             services,
             options,
@@ -134,7 +162,12 @@ impl Server {
 
     /// Bytes of requests held now (a little more than that: connections take them in steps).
     pub fn queued_bytes(&self) -> usize {
-        self.budget.used()
+        self.shared.requests().used()
+    }
+
+    /// The limits that it keeps, perhaps together with others.
+    pub fn shared(&self) -> &Arc<Shared> {
+        &self.shared
     }
 
     async fn accept_all(self: Arc<Server>, listener: Box<dyn Listener>) {
@@ -158,6 +191,7 @@ impl Server {
 
     fn admit(self: &Arc<Server>, incoming: Incoming) {
         let Some(guest) = Guest::admit(self, incoming.peer.ip()) else {
+            self.shared.count_turned_away();
             debug!(peer = %incoming.peer, "too many connections; closed");
             return;
         };
@@ -215,15 +249,14 @@ struct Guest {
 
 impl Guest {
     fn admit(server: &Arc<Server>, address: IpAddr) -> Option<Guest> {
-        if server.connections() >= server.options.connections_max {
-            return None;
-        }
         let mut handshakes = server.handshakes.lock().unwrap_or_else(PoisonError::into_inner);
-        let count = handshakes.entry(address).or_default();
-        if *count >= server.options.handshakes_per_address_max {
+        let count = handshakes.get(&address).copied().unwrap_or(0);
+        if count >= server.options.handshakes_per_address_max
+            || !server.shared.admit_connection(server.options.connections_max)
+        {
             return None;
         }
-        *count += 1;
+        handshakes.insert(address, count + 1);
         server.connections.fetch_add(1, Ordering::Relaxed);
         Some(Guest { server: Arc::clone(server), address, opening: true })
     }
@@ -246,6 +279,7 @@ impl Guest {
 impl Drop for Guest {
     fn drop(&mut self) {
         self.opened();
+        self.server.shared.connection_gone();
         self.server.connections.fetch_sub(1, Ordering::Relaxed);
     }
 }

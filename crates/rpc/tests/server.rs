@@ -11,6 +11,8 @@ use bytes::BytesMut;
 use rpc::ServerOptions;
 use rpc::frame::RequestHeader;
 use rpc::header::ConnectionHeader;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
 use support::{CLUSTER_ID, Harness, eventually, hex, java_header, request, request_with};
 
 async fn harness() -> Harness {
@@ -180,7 +182,6 @@ async fn large_frames_and_large_answers_come_through() {
     let (env, frame) = (harness.env.clone(), request(9, "Echo", b"p", &cells));
     let (mut reader, mut writer) = tokio::io::split(raw.stream);
     env.spawn(base::env::TaskClass::Service, async move {
-        use tokio::io::AsyncWriteExt;
         writer.write_all(&frame).await.unwrap();
         std::future::pending::<()>().await;
     });
@@ -331,7 +332,6 @@ async fn a_slow_opening_is_cut_off_however_steady() {
     let mut opening = BytesMut::new();
     rpc::preamble::put_opening(&mut opening, &java_header().encode());
     for byte in opening {
-        use tokio::io::AsyncWriteExt;
         if raw.stream.write_all(&[byte]).await.is_err() {
             break;
         }
@@ -389,6 +389,79 @@ async fn a_client_that_does_not_read_is_not_read_from_and_then_closed() {
     raw.call(1000, "Cells", &1_000_000u32.to_be_bytes()).await;
     harness.env.clock.sleep(Duration::from_secs(70)).await;
     assert_eq!(harness.server.connections(), 0, "not reading for a minute ends the connection");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_byte_now_and_then_is_not_enough() {
+    let harness = harness().await;
+    let mut slow_reader = harness.open().await;
+    slow_reader.call(1, "Cells", &1_000_000u32.to_be_bytes()).await;
+    let mut slow_writer = harness.open().await;
+    let frame = request(1, "Echo", &[7; 1000], &[]);
+    for byte in &frame[..150] {
+        let _ = slow_writer.stream.write_all(&[*byte]).await;
+        let _ = slow_reader.stream.read_u8().await;
+        harness.env.clock.sleep(Duration::from_secs(1)).await;
+    }
+    assert_eq!(harness.server.connections(), 0);
+    assert_eq!(harness.server.shared().stalled(), 2);
+    assert_eq!((harness.server.queued_bytes(), harness.server.shared().answers().used()), (0, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn unread_answers_are_counted_and_who_holds_them_is_parted_with_when_they_are_many() {
+    let options = ServerOptions { answer_bytes_max: 1 << 20, ..ServerOptions::default() };
+    let harness = Harness::new(options).await;
+    let mut other = harness.open().await;
+    let mut holder = harness.open().await;
+    holder.call(1, "Cells", &2_000_000u32.to_be_bytes()).await;
+    harness.env.clock.sleep(Duration::from_secs(1)).await;
+    assert!(harness.server.shared().answers().used() >= 1_900_000, "what is there is counted");
+    other.call(1, "Echo", b"").await;
+    let refused = other.response().await.outcome.unwrap_err();
+    assert_eq!(refused.class, "org.apache.hadoop.hbase.CallQueueTooBigException");
+    assert!(refused.server_overloaded && !refused.do_not_retry);
+    assert_eq!(harness.server.shared().calls_refused(), 1);
+    harness.env.clock.sleep(Duration::from_secs(5)).await;
+    assert_eq!(harness.server.connections(), 1, "a client that does not read has no minute now");
+    other.call(2, "Echo", b"").await;
+    assert!(other.response().await.outcome.is_ok());
+}
+
+#[tokio::test(start_paused = true)]
+async fn calls_beyond_the_most_are_refused() {
+    let options = ServerOptions { calls_max: Some(2), ..ServerOptions::default() };
+    let harness = Harness::new(options).await;
+    let mut raw = harness.open().await;
+    for call_id in 1..=3 {
+        raw.call(call_id, "Wait", b"").await;
+    }
+    let refused = raw.response().await;
+    assert_eq!(refused.call_id, 3);
+    let refused = refused.outcome.unwrap_err();
+    assert_eq!(refused.class, "org.apache.hadoop.hbase.CallQueueTooBigException");
+    assert!(refused.stack_trace.contains("too many items queued ?"), "{refused:?}");
+    harness.service.gate.notify_waiters();
+    assert!(raw.response().await.outcome.is_ok() && raw.response().await.outcome.is_ok());
+    raw.call(4, "Echo", b"").await;
+    assert_eq!(raw.response().await.call_id, 4);
+}
+
+#[tokio::test(start_paused = true)]
+async fn servers_keep_limits_together() {
+    let options = ServerOptions { connections_max: 1, ..ServerOptions::default() };
+    let shared = rpc::server::Shared::new(&options);
+    let one = Harness::sharing(options.clone(), shared.clone()).await;
+    let two = Harness::sharing(options, shared.clone()).await;
+    let guest = one.open().await;
+    eventually(&one.env, || one.server.connections() == 1).await;
+    assert!(two.raw().await.until_closed().await.is_empty());
+    assert_eq!((shared.connections(), shared.turned_away()), (1, 1));
+    drop(guest);
+    eventually(&one.env, || shared.connections() == 0).await;
+    let mut raw = two.open().await;
+    raw.call(1, "Echo", b"").await;
+    assert_eq!(raw.response().await.call_id, 1);
 }
 
 #[tokio::test(start_paused = true)]
@@ -495,7 +568,6 @@ async fn random_bytes_harm_nobody() {
             let len = (bytes.len() as u32).saturating_sub(4).to_be_bytes();
             bytes.splice(..4.min(bytes.len()), len);
         }
-        use tokio::io::AsyncWriteExt;
         let _ = raw.stream.write_all(&bytes).await;
         if round % 5 == 0 {
             let _ = raw.stream.shutdown().await;

@@ -1,6 +1,7 @@
 //! The operating system as an [`Env`]: real clocks, random numbers, sockets, and one runtime per core.
 
 mod clock;
+mod files;
 mod network;
 mod random;
 mod runtimes;
@@ -9,6 +10,7 @@ use std::sync::Arc;
 
 use base::env::Env;
 
+pub use files::raise_open_files;
 pub use runtimes::Runtimes;
 
 /// The environment of a real process, its tasks on `runtimes`.

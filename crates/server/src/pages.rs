@@ -2,13 +2,16 @@
 
 use std::sync::Arc;
 
-use base::config::Config;
+use base::config::{Config, MemoryParts};
 use base::metrics::Registry as Metrics;
 use master::Master;
 use master::assignment::RegionState;
 use regionserver::RegionServer;
+use rpc::server::Shared;
 use serde_json::Value;
 use web::{Facts, Section, StatusPage};
+
+use crate::standalone::Limits;
 
 /// The options in force, as `/conf` shows them.
 type Configuration = Vec<(String, String, String)>;
@@ -128,17 +131,22 @@ impl Facts for MasterPages {
 /// The region server's pages.
 pub struct RegionServerPages {
     server: Arc<RegionServer>,
+    memory: MemoryParts,
+    shared: Arc<Shared>,
     metrics: Metrics,
     configuration: Configuration,
 }
 
 impl RegionServerPages {
     /// The pages of `server`.
-    pub fn new(server: Arc<RegionServer>, config: &Config) -> RegionServerPages {
+    pub fn new(server: Arc<RegionServer>, config: &Config, limits: &Limits) -> RegionServerPages {
         let metrics = Metrics::new();
         show_server(&metrics, &server);
+        show_memory(&metrics, &server, limits);
+        show_calls(&metrics, &limits.shared);
         show_log(&metrics, &server);
-        RegionServerPages { server, metrics, configuration: configuration(config) }
+        let (memory, shared) = (limits.memory, limits.shared.clone());
+        RegionServerPages { server, memory, shared, metrics, configuration: configuration(config) }
     }
 
     fn regions(&self) -> Section {
@@ -175,7 +183,12 @@ impl Facts for RegionServerPages {
         let fact = |name: &str, value: String| (name.to_string(), value);
         let facts = vec![
             fact("Version", env!("CARGO_PKG_VERSION").into()),
-            fact("Memstores and cached blocks", format!("{} KiB", self.server.used_bytes() >> 10)),
+            fact("Memory", self.memory.to_string()),
+            fact("Memstores", used(self.server.memstore_bytes(), self.memory.memstores)),
+            fact("Cached blocks", used(cache.weight_bytes, self.memory.cache)),
+            fact("Requests", used(self.shared.requests().used() as u64, self.memory.requests)),
+            fact("Answers", used(self.shared.answers().used() as u64, self.memory.answers)),
+            fact("Connections", self.shared.connections().to_string()),
             fact("Block cache hits and misses", format!("{} and {}", cache.hits, cache.misses)),
             fact("Open scanners", self.server.scanners().open_count().to_string()),
             fact("Logs kept", log.logs.to_string()),
@@ -198,6 +211,43 @@ impl Facts for RegionServerPages {
     fn configuration(&self) -> Configuration {
         self.configuration.clone()
     }
+}
+
+fn used(bytes: u64, limit: u64) -> String {
+    format!("{} KiB of {} MiB", bytes >> 10, limit >> 20)
+}
+
+/// `RegionServer,sub=Memory`, with the number of the process and its parts beside HBase's attributes.
+fn show_memory(metrics: &Metrics, server: &Arc<RegionServer>, limits: &Limits) {
+    let bean = metrics.hbase_bean("RegionServer", "Memory");
+    let (memory, shared) = (limits.memory, &limits.shared);
+    let store = server.clone();
+    bean.gauge("memStoreSize", move || store.memstore_bytes());
+    let cache = server.clone();
+    bean.gauge("blockCacheSize", move || cache.cache_stats().weight_bytes);
+    let requests = shared.clone();
+    bean.gauge("requestSize", move || requests.requests().used() as u64);
+    let answers = shared.clone();
+    bean.gauge("responseSize", move || answers.answers().used() as u64);
+    bean.gauge("limit", move || memory.total);
+    bean.gauge("memStoreLimit", move || memory.memstores);
+    bean.gauge("blockCacheLimit", move || memory.cache);
+    bean.gauge("requestLimit", move || memory.requests);
+    bean.gauge("responseLimit", move || memory.answers);
+}
+
+/// The attributes of `RegionServer,sub=IPC` that are true already. Refused calls are counted for all servers of the process.
+fn show_calls(metrics: &Metrics, shared: &Arc<Shared>) {
+    let bean = metrics.hbase_bean("RegionServer", "IPC");
+    let gauge = |name: &str, read: fn(&Shared) -> u64| {
+        let shared = shared.clone();
+        bean.gauge(name, move || read(&shared));
+    };
+    gauge("numOpenConnections", |shared| shared.connections() as u64);
+    gauge("queueSize", |shared| shared.requests().used() as u64);
+    gauge("exceptions.callQueueTooBig", Shared::calls_refused);
+    gauge("connectionsTurnedAway", Shared::turned_away);
+    gauge("connectionsStalled", Shared::stalled);
 }
 
 /// The attributes of `RegionServer,sub=Server` that are true already.

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use base::config::{Config, Sources};
+use base::config::{Config, MemoryParts, Sources};
 use base::env::{Env, Listener, TaskClass};
 use base::pool::Pool;
 use cell::region::ServerName;
@@ -19,6 +19,7 @@ use master::procedure::journal::Journal;
 use master::store::MasterStore;
 use master::{Master, MasterParts};
 use regionserver::{Admin, ClientRpc, RegionServer, RegionServerOptions, RegionServerParts};
+use rpc::server::Shared;
 use rpc::{ServerOptions, Service};
 use tracing::{info, warn};
 use wire::service::{
@@ -42,10 +43,8 @@ use crate::signals::Stop;
 
 /// Threads for calls of the disk that block.
 const DISK_THREADS: usize = 8;
-/// Open scanners of the server at most.
-const SCANNERS_MAX: usize = 100_000;
-/// Requests that are at work may hold this part of the memory.
-const REQUESTS_SHARE: u64 = 4;
+/// Bytes that wait for the log at most; less where requests have less.
+const LOG_QUEUE_BYTES_MAX: u64 = 256 << 20;
 
 /// Starts, serves until told to stop, and stops.
 pub fn run(arguments: &StartArguments) -> Result<(), String> {
@@ -218,14 +217,15 @@ fn make_directory(dir: &Path) -> std::io::Result<()> {
 
 async fn serve(env: Env, config: Config) -> Result<(), String> {
     let started = env.clock.monotonic();
+    let limits = Limits::of(&config, os::raise_open_files());
     let listeners = Listeners::bind(&env, &config).await?;
     let data = Data::open(&env, &config.root_dir).await?;
     let stop = Stop::new();
-    let node = Node::start(&env, &config, &data, &listeners, &stop).await?;
+    let node = Node::start(&env, &config, &limits, &data, &listeners, &stop).await?;
     let addresses = Addresses::of(&listeners);
-    let servers = node.serve(&env, &config, listeners);
+    let servers = node.serve(&env, &config, &limits, listeners);
     node.initialize().await?;
-    announce(&addresses, &config.root_dir, env.clock.monotonic() - started);
+    announce(&addresses, &limits, &config.root_dir, env.clock.monotonic() - started);
     let reason = stop.wait().await.map_err(|error| format!("cannot wait for signals: {error}"))?;
     println!("stopping ({reason}): flushing what is in memory");
     for server in servers {
@@ -248,6 +248,7 @@ impl Node {
     async fn start(
         env: &Env,
         config: &Config,
+        limits: &Limits,
         data: &Data,
         listeners: &Listeners,
         stop: &Stop,
@@ -270,7 +271,8 @@ impl Node {
             root: data.root.clone(),
             name: server_name,
             info_port: port_of(listeners.region_server_pages.as_deref()),
-            options: region_server_options(config),
+            options: region_server_options(config, &limits.memory),
+            answers: limits.shared.answers().clone(),
             on_fatal: Arc::new(end_process),
             on_stop: Arc::new(move |why| on_stop.request(why)),
         });
@@ -298,7 +300,13 @@ impl Node {
     }
 
     /// Begins to answer on all ports.
-    fn serve(&self, env: &Env, config: &Config, listeners: Listeners) -> Vec<Arc<rpc::Server>> {
+    fn serve(
+        &self,
+        env: &Env,
+        config: &Config,
+        limits: &Limits,
+        listeners: Listeners,
+    ) -> Vec<Arc<rpc::Server>> {
         let client_meta: Arc<dyn ClientMetaService> =
             Arc::new(Registry::new(self.coordinator.clone(), self.names.clone()));
         let client_meta: Arc<dyn Service> =
@@ -317,7 +325,8 @@ impl Node {
             Dispatched::new("AdminService", admin, dispatch_admin),
         ];
         let rpc = |services| {
-            rpc::Server::new(env.clone(), services, rpc_options(config), Some(self.cluster_id.clone()))
+            let (options, shared) = (limits.rpc.clone(), limits.shared.clone());
+            rpc::Server::sharing(env.clone(), services, options, Some(self.cluster_id.clone()), shared)
         };
         let servers = vec![rpc(of_master), rpc(of_region_server)];
         servers[0].serve(listeners.master);
@@ -333,7 +342,7 @@ impl Node {
             env.spawn(TaskClass::Service, web::serve(listener, Arc::new(pages)));
         }
         if let Some(listener) = listeners.region_server_pages {
-            let pages = RegionServerPages::new(self.region_server.clone(), config);
+            let pages = RegionServerPages::new(self.region_server.clone(), config, limits);
             env.spawn(TaskClass::Service, web::serve(listener, Arc::new(pages)));
         }
         servers
@@ -375,44 +384,66 @@ fn end_process(why: &str) {
     std::process::exit(1);
 }
 
-fn region_server_options(config: &Config) -> RegionServerOptions {
-    let memory_bytes = config.memory_bytes(base::memory::limit_bytes());
-    let share = |fraction: f64| (memory_bytes as f64 * fraction) as u64;
-    let memstore_bytes = share(config.memstore_fraction);
+/// What the process may take, all roles together.
+pub(crate) struct Limits {
+    pub(crate) memory: MemoryParts,
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) rpc: ServerOptions,
+}
+
+impl Limits {
+    /// The limits of a process that may have `files` open.
+    fn of(config: &Config, files: u64) -> Limits {
+        let memory = config.memory_parts(base::memory::limit_bytes());
+        let bytes = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
+        let connections_max = config.connections_max_of(files) as usize;
+        let rpc = ServerOptions {
+            max_request_bytes: config.request_bytes_max_of(memory.requests),
+            queued_bytes_max: bytes(memory.requests),
+            answer_bytes_max: bytes(memory.answers),
+            calls_max: config.calls_max().map(|calls| calls as usize),
+            connections_max,
+            handshakes_per_address_max: (connections_max / 4).max(16),
+            ..ServerOptions::default()
+        };
+        if u64::from(rpc.max_request_bytes) < config.request_bytes_max {
+            info!(
+                bytes = rpc.max_request_bytes,
+                "requests may be no larger than the memory for them (grampus.memory), which is less than \
+                 hbase.ipc.max.request.size"
+            );
+        }
+        Limits { memory, shared: Shared::new(&rpc), rpc }
+    }
+}
+
+fn region_server_options(config: &Config, memory: &MemoryParts) -> RegionServerOptions {
     RegionServerOptions {
         region: engine::region::RegionOptions {
             flush_bytes: config.memstore_flush_bytes,
             block_multiplier: u64::from(config.memstore_block_multiplier),
             cell_bytes_max: config.cell_bytes_max.unwrap_or(0),
+            row_bytes_max: config.row_bytes_max.min(memory.answers / 2),
+            log_queue_bytes_max: memory.requests.min(LOG_QUEUE_BYTES_MAX),
             compaction_files_min: config.compaction_files_min as usize,
             blocking_files: config.blocking_store_files as usize,
             ..engine::region::RegionOptions::default()
         },
-        memstore_bytes,
-        cache_bytes: share(config.block_cache_fraction),
+        memory_bytes: memory.total,
+        memstore_bytes: memory.memstores,
+        memstore_low_mark: config.memstore_lower_fraction,
+        cache_bytes: memory.cache,
         log_roll_bytes: config.wal_roll_bytes(),
         log_roll_period: Duration::from_millis(config.wal_roll_interval_ms),
-        logs_max: config.wal_files_max_for(memstore_bytes) as usize,
+        logs_max: config.wal_files_max_for(memory.memstores) as usize,
         flush_period: Duration::from_millis(config.memstore_flush_interval_ms),
         scanner_lease: Duration::from_millis(config.scanner_lease_ms),
-        scanners_max: SCANNERS_MAX,
+        scanners_max: config.scanners_max as usize,
         result_bytes_max: config.scan_result_bytes_max,
         batch_rows_warning: config.batch_rows_warning,
+        minibatch_changes: config.minibatch_changes as usize,
         rejects_large_batches: config.reject_large_batches,
         nonce_grace: Duration::from_millis(config.nonce_grace_ms),
-    }
-}
-
-fn rpc_options(config: &Config) -> ServerOptions {
-    let memory_bytes = config.memory_bytes(base::memory::limit_bytes());
-    let max_request_bytes = u32::try_from(config.request_bytes_max).unwrap_or(u32::MAX);
-    // One request of the largest size must always fit.
-    let queued =
-        (memory_bytes / REQUESTS_SHARE).min(config.call_queue_bytes_max).max(u64::from(max_request_bytes));
-    ServerOptions {
-        max_request_bytes,
-        queued_bytes_max: usize::try_from(queued).unwrap_or(usize::MAX),
-        ..ServerOptions::default()
     }
 }
 
@@ -439,12 +470,13 @@ impl Addresses {
     }
 }
 
-fn announce(addresses: &Addresses, dir: &Path, took: Duration) {
+fn announce(addresses: &Addresses, limits: &Limits, dir: &Path, took: Duration) {
     let page = |address: Option<SocketAddr>| {
         address.map_or(String::new(), |address| format!("page http://{address}/"))
     };
     println!("grampus {} is ready after {} ms", env!("CARGO_PKG_VERSION"), took.as_millis());
     println!("  data       {} (every acknowledged write is on disk)", dir.display());
+    println!("  memory     {}", limits.memory);
     println!("  master     {:<22} {}", addresses.master, page(addresses.master_pages));
     println!("  regions    {:<22} {}", addresses.region_server, page(addresses.region_server_pages));
     println!("  ZooKeeper  {:<22} (its protocol, for clients that look there)", addresses.zookeeper);

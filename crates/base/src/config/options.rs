@@ -56,9 +56,10 @@ options! {
         port_offset: u16 = "grampus.port.offset", "0", port;
     }
     "Memory" {
-        /// What the process may use for memstores, cached blocks and requests together.
+        /// What the process may use for everything: memstores, cached blocks, requests, answers and what they need beside.
         ///
-        /// The limit that a part refers to is that of the control group, or the machine's memory if there is none.
+        /// The limit that a part refers to is that of the control group, or the machine's memory if there is none. What
+        /// memstores and cache leave, at least a fifth, is given in thirds to requests, to answers and to the rest.
         memory: Share = "grampus.memory", "40%", share;
         /// The part of the memory for all memstores. When they hold more, the largest are flushed, and writers wait.
         memstore_fraction: f64 = "hbase.regionserver.global.memstore.size"
@@ -112,12 +113,33 @@ options! {
         /// Time without a call after which a scanner is closed. Clients should be set to the same.
         scanner_lease_ms: u64 = "hbase.client.scanner.timeout.period" | "hbase.regionserver.lease.period",
             "60000", millis;
-        /// Bytes of cells in one answer to a scan, whatever the client asks for.
+        /// Scanners that may be open at a time; an opening beyond it is answered with an IOException, and tried again.
+        scanners_max: u32 = "grampus.scanners.max", "100000", count;
+        /// Bytes of cells in one answer to a scan or a batch, whatever the client asks for. Where memory is short, less.
         scan_result_bytes_max: u64 = "hbase.server.scanner.max.result.size", "100 MiB", bytes;
-        /// The largest request; a larger one is refused unread (RequestTooBigException).
+        /// The largest row that is read in one piece, for each family (RowTooBigException); scans that allow it get larger
+        /// ones in parts. No more than half of the memory for answers.
+        row_bytes_max: u64 = "hbase.table.max.rowsize", "1 GiB", bytes;
+        /// Connections to master and region server together; more are closed at once.
+        ///
+        /// `auto`: what the limit of open files leaves when a quarter of it is kept for files, at most 100000.
+        connections_max: Option<u32> = "grampus.connections.max", "auto", count_or_auto;
+        /// The largest request; a larger one is refused unread (RequestTooBigException). No more than three
+        /// quarters of the memory for requests.
         request_bytes_max: u64 = "hbase.ipc.max.request.size", "256 MiB", bytes;
-        /// Bytes of all requests at work; beyond, clients are told to come back later (CallQueueTooBigException).
+        /// Bytes of all requests at work; beyond, clients are told to come back later (CallQueueTooBigException). No more
+        /// than the memory for requests.
         call_queue_bytes_max: u64 = "hbase.ipc.server.max.callqueue.size", "1 GiB", bytes;
+        /// Calls that may wait for a handler; beyond, clients are told to come back later (CallQueueTooBigException).
+        ///
+        /// Calls have no threads to wait for here: those at work may be this many and the handlers' number together.
+        /// `auto`: as many as the bytes of their requests allow, of which each is counted as 1 KiB more than it is.
+        call_queue_length_max: Option<u32> = "hbase.ipc.server.max.callqueue.length"
+            | "ipc.server.max.callqueue.length", "auto", count_or_auto;
+        /// Calls at work besides those of the key above; means nothing while that is `auto`.
+        handlers: u32 = "hbase.regionserver.handler.count", "30", count;
+        /// Changes of one batch that are made together at most. Larger batches become several edits of the log.
+        minibatch_changes: u32 = "hbase.regionserver.minibatch.size", "20000", count;
         /// Actions of one batch from which a warning is logged.
         batch_rows_warning: u32 = "hbase.rpc.rows.warning.threshold", "5000", count;
         /// Whether batches of more actions than that are refused instead.
@@ -127,6 +149,36 @@ options! {
         nonce_grace_ms: u64 = "hbase.server.hashNonce.gracePeriod", "30 min", millis;
         /// The largest cell that is stored.
         cell_bytes_max: Option<u64> = "hbase.server.keyvalue.maxsize", "10 MiB", bytes_or_no_limit;
+    }
+}
+
+/// The memory of the process in bytes, and its parts; what they leave is for everything else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MemoryParts {
+    /// All of it.
+    pub total: u64,
+    /// For memstores.
+    pub memstores: u64,
+    /// For cached blocks.
+    pub cache: u64,
+    /// For requests that are read or at work.
+    pub requests: u64,
+    /// For answers that are made or not yet taken.
+    pub answers: u64,
+}
+
+impl std::fmt::Display for MemoryParts {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mib = |bytes: u64| bytes >> 20;
+        write!(
+            f,
+            "{} MiB: {} memstores, {} cached blocks, {} requests, {} answers",
+            mib(self.total),
+            mib(self.memstores),
+            mib(self.cache),
+            mib(self.requests),
+            mib(self.answers)
+        )
     }
 }
 
@@ -143,9 +195,38 @@ impl Config {
         self.wal_files_max.unwrap_or_else(|| u32::try_from(by_memory).unwrap_or(u32::MAX).max(32))
     }
 
-    /// The memory that the options give, where the process may have `limit` (see
+    /// The memory that the options give and its parts, where the process may have `limit` (see
     /// [`memory::limit_bytes`](crate::memory::limit_bytes)).
-    pub fn memory_bytes(&self, limit: u64) -> u64 {
-        self.memory.of(limit)
+    pub fn memory_parts(&self, limit: u64) -> MemoryParts {
+        let total = self.memory.of(limit);
+        let share = |fraction: f64| (total as f64 * fraction) as u64;
+        let (memstores, cache) = (share(self.memstore_fraction), share(self.block_cache_fraction));
+        let third = total.saturating_sub(memstores + cache) / 3;
+        MemoryParts {
+            total,
+            memstores,
+            cache,
+            requests: third.min(self.call_queue_bytes_max),
+            answers: third,
+        }
+    }
+
+    /// Bytes of the largest request, where requests have `requests_bytes` together.
+    pub fn request_bytes_max_of(&self, requests_bytes: u64) -> u32 {
+        // Large requests leave a quarter to small ones, and are counted with a little more than their bytes.
+        let fits = self.request_bytes_max.min((requests_bytes / 4 * 3).saturating_sub(64 << 10));
+        u32::try_from(fits).unwrap_or(u32::MAX)
+    }
+
+    /// Calls that may be at work at a time, if that is limited.
+    pub fn calls_max(&self) -> Option<u32> {
+        self.call_queue_length_max.map(|length| length.saturating_add(self.handlers))
+    }
+
+    /// Connections at a time, where the process may have `files` open.
+    pub fn connections_max_of(&self, files: u64) -> u32 {
+        const AUTO_MAX: u64 = 100_000;
+        let auto = (files - files / 4).clamp(16, AUTO_MAX) as u32;
+        self.connections_max.unwrap_or(auto)
     }
 }

@@ -59,7 +59,13 @@ fn the_defaults() {
     assert_eq!(config.wal_roll_bytes(), 128 << 20);
     assert_eq!(config.wal_files_max_for(1 << 30), 32);
     assert_eq!(config.wal_files_max_for(64 << 30), 1024);
-    assert_eq!(config.memory_bytes(10 << 30), 4 << 30);
+    let parts = config.memory_parts(10 << 30);
+    assert_eq!(parts.total, 4 << 30);
+    assert_eq!((parts.memstores, parts.cache), (1_717_986_918, 1_717_986_918));
+    assert_eq!((parts.requests, parts.answers), (286_331_153, 286_331_153), "thirds of what is left");
+    assert_eq!(config.request_bytes_max_of(1 << 30), 256 << 20);
+    assert_eq!(config.request_bytes_max_of(64 << 20), (48 << 20) - (64 << 10), "one request fits at least");
+    assert_eq!((config.calls_max(), config.connections_max_of(20_000)), (None, 15_000));
     assert!(config.warnings().is_empty());
     assert_eq!(config.settings().len(), OPTIONS.len());
     assert!(config.settings().iter().all(|setting| setting.origin == Origin::Default));
@@ -235,4 +241,23 @@ fn the_page_names_every_option() {
         assert!(!option.doc.is_empty());
     }
     assert!(page.contains("* older key: `hbase.hstore.compactionThreshold`"));
+}
+
+#[test]
+fn limits_are_given_or_follow_from_others() {
+    let given = |arguments: &[&str]| {
+        let mut sources = Sources::default();
+        arguments.iter().for_each(|argument| sources.set(argument).unwrap());
+        Config::load(&sources).unwrap()
+    };
+    let config = given(&["hbase.ipc.server.max.callqueue.length=300", "grampus.connections.max=7"]);
+    assert_eq!((config.calls_max(), config.connections_max_of(20_000)), (Some(330), 7));
+    let config = given(&["grampus.memory=1 GiB", "hbase.ipc.server.max.callqueue.size=1 MiB"]);
+    let parts = config.memory_parts(1 << 40);
+    assert_eq!((parts.total, parts.requests), (1 << 30, 1 << 20));
+    assert!(parts.memstores + parts.cache + parts.requests + parts.answers < parts.total);
+    assert_eq!(
+        config.memory_parts(1 << 40).to_string(),
+        "1024 MiB: 409 memstores, 409 cached blocks, 1 requests, 68 answers"
+    );
 }

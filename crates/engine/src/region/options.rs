@@ -14,6 +14,8 @@ pub struct RegionOptions {
     pub block_multiplier: u64,
     /// Bytes of a serialized cell at most; 0 for no limit (`hbase.server.keyvalue.maxsize`).
     pub cell_bytes_max: u64,
+    /// Bytes of one family that one result may have, so of a row that is read in one piece (`hbase.table.max.rowsize`).
+    pub row_bytes_max: u64,
     /// Bytes in the log's queue at which writes are refused.
     pub log_queue_bytes_max: u64,
     /// Files of a store at which it is compacted (`hbase.hstore.compaction.min`).
@@ -36,6 +38,7 @@ impl Default for RegionOptions {
             flush_bytes: 128 << 20,
             block_multiplier: 4,
             cell_bytes_max: 10 << 20,
+            row_bytes_max: 1 << 30,
             log_queue_bytes_max: 256 << 20,
             compaction_files_min: 3,
             blocking_files: 16,

@@ -33,6 +33,7 @@ impl Region {
         let scan = cut_to_region(scan, &self.info);
         let loader = self.services.loader.clone();
         let mut scanner = RegionScanner::new(stores, self.table.order(), &scan, guard, now_ms, loader)?;
+        scanner.limit_rows(self.options().row_bytes_max);
         if scan.selection.filter.is_some() {
             scanner.seed(&scan, self.services.env.random.next_u64())?;
         }
@@ -120,6 +121,7 @@ impl Region {
         let loader = self.services.loader.clone();
         let scan = Scan::of(get);
         let mut scanner = RegionScanner::new(stores, self.table.order(), &scan, guard, now_ms, loader)?;
+        scanner.limit_rows(self.options().row_bytes_max);
         warm.iter().for_each(|block| scanner.supply(block.clone()));
         let mut found = CellList::default();
         while scanner.next(&mut Limits::default(), &mut found)?.stopped != Stopped::Exhausted {}

@@ -45,6 +45,11 @@ impl Blocks {
         });
     }
 
+    /// Lets go of all that was read ahead; what is needed after all is missed again.
+    pub(crate) fn drop_supplied(&mut self) {
+        self.supplied = Vec::new();
+    }
+
     /// A step has succeeded: lets go of what cursors took.
     #[inline]
     pub(crate) fn release_taken(&mut self) {

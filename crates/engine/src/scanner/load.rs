@@ -10,7 +10,7 @@ use hfile::{Block, BlockKind, BlockRef, Miss, Reader, Stop};
 
 use crate::error::{Error, Result};
 use crate::scanner::region::RegionScanner;
-use crate::scanner::sink::{Limits, Progress, ResultSink, Stopped};
+use crate::scanner::sink::{Limits, Progress, ResultSink, Room, Stopped};
 
 /// Bytes of the first run that is read ahead, doubled by each run that follows it.
 const RUN_BYTES_MIN: usize = 128 << 10;
@@ -206,9 +206,11 @@ impl Runs {
 
 /// Calls `scanner` until a limit is reached: loads what it misses, and lets others run now and then.
 ///
-/// A scanner that is driven again goes on where it stopped.
+/// A scanner that is driven again goes on where it stopped. Where the sink has no more room, it stops as if the limit of
+/// bytes were reached.
 ///
 /// # Errors
+/// [`Error::NoRoom`] if the sink has no more room and what it has cannot be cut; [`Error::RowTooBig`].
 /// [`Error::Corrupt`], [`Error::Fs`], [`Error::Unsupported`]: the scanner cannot go on. A result may be half written. The
 /// same for [`Error::BadRequest`]: the filter met what it cannot judge.
 pub async fn drive(
@@ -218,7 +220,17 @@ pub async fn drive(
 ) -> Result<Progress> {
     loop {
         match scanner.next(limits, sink) {
-            Ok(Progress { stopped: Stopped::Slice, .. }) => tokio::task::yield_now().await,
+            Ok(Progress { stopped: Stopped::Slice, .. }) => {
+                let goes_on = match sink.room() {
+                    Room::Enough => true,
+                    Room::Full => scanner.stop_early(limits),
+                    Room::Over => false,
+                };
+                if !goes_on {
+                    return Err(Error::NoRoom { bytes: sink.bytes() });
+                }
+                tokio::task::yield_now().await;
+            }
             Ok(progress) => return scanner.refused().map_or(Ok(progress), Err),
             Err(Stop::Failed(error)) => return Err(error.into()),
             Err(Stop::Miss(miss)) => scanner.load(&miss).await?,

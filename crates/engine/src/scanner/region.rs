@@ -54,9 +54,11 @@ pub struct RegionScanner {
     rows_seen: u64,
     rows_returned: u64,
     result: OpenResult,
+    // Bytes of one store that a result may have.
+    row_bytes_max: u64,
     filter: Option<RowFilter>,
-    // Why the filter cannot go on.
-    refused: Option<String>,
+    // Why the scan cannot go on.
+    refused: Option<Error>,
     // Reached after the last result; told to the caller when it is known whether there are more rows.
     pending: Option<Stopped>,
     // Cost until the slice ends, and until the clock is looked at.
@@ -101,6 +103,8 @@ enum Phase {
 struct OpenResult {
     begun: bool,
     cells: u64,
+    // Of the store that is being read.
+    bytes: u64,
 }
 
 impl RegionScanner {
@@ -153,6 +157,7 @@ impl RegionScanner {
             rows_seen: 0,
             rows_returned: 0,
             result: OpenResult::default(),
+            row_bytes_max: u64::MAX,
             filter,
             refused: None,
             pending: None,
@@ -187,14 +192,40 @@ impl RegionScanner {
         Ok(())
     }
 
+    /// Lets go of blocks that were read ahead, where memory is worth more than reading them again.
+    pub fn drop_read_ahead(&mut self) {
+        self.blocks.drop_supplied();
+    }
+
+    /// Lets a result have at most `bytes` of one store.
+    pub fn limit_rows(&mut self, bytes: u64) {
+        self.row_bytes_max = bytes;
+    }
+
     /// Whether the filter lets nothing pass any more.
     pub fn is_filter_done(&self) -> bool {
         self.filter.as_ref().is_some_and(|filter| filter.scan.is_done())
     }
 
-    /// Why the scan ended before its time, if it did: a filter met what it cannot judge.
+    /// Why the scan ended before its time, if it did: a filter met what it cannot judge, or a row is too big.
     pub fn refused(&self) -> Option<Error> {
-        self.refused.as_ref().map(Error::bad_request)
+        self.refused.clone()
+    }
+
+    /// Ends the call here, between two cells or rows, as if the limit of bytes were reached; `false` if rows may not be cut.
+    pub(crate) fn stop_early(&mut self, limits: &mut Limits) -> bool {
+        let lets_cut = self.filter.as_ref().is_none_or(RowFilter::lets_cut);
+        // A second time: what was begun did not end.
+        if !limits.partials || !lets_cut || limits.bytes == 0 {
+            return false;
+        }
+        limits.bytes = 0;
+        if let Phase::Row(at) = self.phase
+            && self.result.begun
+        {
+            self.phase = Phase::Cut(at, Stopped::Bytes);
+        }
+        true
     }
 
     /// Loads what a miss named, and what is read next if rows are read in order.
@@ -357,7 +388,7 @@ impl RegionScanner {
                     self.phase = Phase::Done;
                     return None;
                 }
-                Err(misfit) => self.refuse(misfit.to_string()),
+                Err(misfit) => self.refuse(Error::bad_request(misfit.to_string())),
             }
         }
         self.rows_seen += 1;
@@ -381,7 +412,7 @@ impl RegionScanner {
         Some(Stopped::Slice)
     }
 
-    fn refuse(&mut self, why: String) {
+    fn refuse(&mut self, why: Error) {
         self.refused = Some(why);
         self.pending = None;
         self.phase = Phase::Done;
@@ -413,16 +444,22 @@ impl RegionScanner {
             let bytes = match step {
                 Step::RowDone => {
                     at += 1;
+                    self.result.bytes = 0;
                     continue;
                 }
                 Step::Passed(bytes) => bytes,
                 Step::Written(bytes) => {
                     self.result.cells += 1;
+                    self.result.bytes += bytes as u64 + 4;
                     self.account(bytes, limits);
+                    if self.result.bytes > self.row_bytes_max {
+                        self.refuse(self.row_too_big());
+                        return Ok(None);
+                    }
                     bytes
                 }
                 Step::Refused(misfit) => {
-                    self.refuse(misfit.to_string());
+                    self.refuse(Error::bad_request(misfit.to_string()));
                     return Ok(None);
                 }
             };
@@ -434,7 +471,7 @@ impl RegionScanner {
             let written = matches!(step, Step::Written(_));
             if let Some(reached) = self.reached(time_over, written, cuts, limits) {
                 if self.filter.as_ref().is_some_and(|filter| !filter.lets_cut()) {
-                    self.refuse(BATCH_AND_ROWS.to_string());
+                    self.refuse(Error::bad_request(BATCH_AND_ROWS));
                     return Ok(None);
                 }
                 self.phase = Phase::Cut(at, reached);
@@ -447,6 +484,17 @@ impl RegionScanner {
         }
         self.end_row(limits, sink);
         Ok(None)
+    }
+
+    /// Source: HBase `StoreScanner.next`.
+    fn row_too_big(&self) -> Error {
+        let (limit, row) = (self.row_bytes_max, self.row.escape_ascii());
+        let what = format!(
+            "Max row size allowed: {limit}, but the row is bigger than that, the row info: {row}, already have process \
+             row cells = {}",
+            self.result.cells
+        );
+        Error::RowTooBig { what }
     }
 
     /// Takes a cell off the limits, if it goes out now.

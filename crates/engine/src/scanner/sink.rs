@@ -21,6 +21,21 @@ pub trait ResultSink: Send {
     fn rollback_row(&mut self);
     /// Bytes written so far.
     fn bytes(&self) -> usize;
+    /// Whether there is memory for more; asked now and then.
+    fn room(&mut self) -> Room {
+        Room::Enough
+    }
+}
+
+/// Whether a sink has memory for what it is given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Room {
+    /// The scan may go on.
+    Enough,
+    /// For what it was given, and no more: the scan ends here if it can, or fails.
+    Full,
+    /// Not even for what it was given: the scan fails.
+    Over,
 }
 
 /// How a result ended.

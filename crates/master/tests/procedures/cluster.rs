@@ -69,6 +69,7 @@ impl Cluster {
             name: name(2),
             info_port: 0,
             options: options(),
+            answers: rpc::budget::Budget::new(1 << 30),
             on_fatal: Arc::new(|_| ()),
             on_stop: Arc::new(|_| ()),
         })
@@ -173,7 +174,9 @@ impl Cluster {
 fn options() -> RegionServerOptions {
     RegionServerOptions {
         region: engine::region::RegionOptions::default(),
+        memory_bytes: 256 << 20,
         memstore_bytes: 64 << 20,
+        memstore_low_mark: 0.95,
         cache_bytes: 1 << 20,
         log_roll_bytes: 16 << 20,
         log_roll_period: Duration::from_secs(3600),
@@ -182,6 +185,7 @@ fn options() -> RegionServerOptions {
         scanner_lease: Duration::from_secs(60),
         scanners_max: 100,
         result_bytes_max: 1 << 20,
+        minibatch_changes: 20_000,
         batch_rows_warning: 5000,
         rejects_large_batches: false,
         nonce_grace: Duration::from_secs(1800),

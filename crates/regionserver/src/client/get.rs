@@ -18,12 +18,13 @@ pub(super) async fn get(
 ) -> Answer<Answered<proto::GetResponse>> {
     let region = server.regions().find(&request.region.value)?;
     let mut cells = CellBlock::new();
-    let result = read(&region, &request.get, context.get_form, &mut cells).await?;
+    let result = read(server, &region, &request.get, context.get_form, &mut cells).await?;
     Ok((proto::GetResponse { result: Some(result) }, cells))
 }
 
 /// Reads a row; its cells go behind what `block` has. If it fails, `block` is as it was.
 pub(super) async fn read(
+    server: &RegionServer,
     region: &Region,
     get: &proto::Get,
     form: ResultForm,
@@ -31,7 +32,7 @@ pub(super) async fn read(
 ) -> Answer<proto::Result> {
     let get = wire::convert::from_proto::get(get)?;
     let before = block.len();
-    let mut results = Results::new(form, block);
+    let mut results = Results::admitted(form, block, server.answers());
     if let Err(error) = region.get_into(&get, &mut results).await {
         block.truncate(before);
         return Err(java_exception(&error));

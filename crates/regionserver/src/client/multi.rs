@@ -4,6 +4,11 @@
 //! out before the next increment or append, or at the end. An atomic region action, or one with a condition, is one
 //! change of one row. The request's cells belong to its changes in order, so those of a change that is not carried out
 //! are passed over too.
+//!
+//! Neither the request nor the answer is ever whole in memory but as bytes ([`parts`]), and others have their turn between
+//! actions: a batch may be as long as a request can be.
+
+mod parts;
 
 use bytes::Bytes;
 use cell::KeyValue;
@@ -11,97 +16,125 @@ use cell::codec::CellBlockReader;
 use cell::mutation::Mutation;
 use engine::Region;
 use rpc::CellBlock;
+use rpc::budget::Share;
 use tracing::warn;
 use wire::convert::from_proto;
 use wire::exception::{Answer, JavaException, class};
 
 use super::results::{ResultForm, Results};
-use super::{Answered, CallContext, get};
+use super::{CallContext, get};
 use crate::errors::java_exception;
 use crate::server::RegionServer;
+use parts::{MultiAnswer, MultiParts, RegionAnswer, RegionParts};
 
-/// Answers a `Multi`.
+/// Actions after which others have their turn.
+const ACTIONS_PER_TURN: usize = 256;
+/// Bytes of changes that are made together, besides their number. Clients gather about this many.
+const GATHERED_BYTES_MAX: usize = 2 << 20;
+
+/// Answers a `Multi`: a `MultiResponse`, encoded, and its cells.
 pub(super) async fn multi(
     server: &RegionServer,
-    request: &proto::MultiRequest,
+    request: Bytes,
     cells: Bytes,
     context: CallContext,
-) -> Answer<Answered<proto::MultiResponse>> {
-    check_rows(server, request)?;
+) -> Answer<(Bytes, CellBlock)> {
+    let request = MultiParts::of(request)?;
+    let region_count = check_rows(server, &request)?;
     let mut answer = Answering {
+        server,
         context,
         bytes_max: server.options().result_bytes_max,
-        nonce_group: request.nonce_group(),
+        nonce_group: request.rest.nonce_group(),
         cells: context.codec.read(cells),
         block: CellBlock::new(),
+        share: Share::of(server.answers()),
+        actions: 0,
     };
-    let mut response = proto::MultiResponse {
-        region_statistics: Some(proto::MultiRegionLoadStats::default()),
-        ..proto::MultiResponse::default()
-    };
-    if let (Some(condition), [only]) = (&request.condition, &request.region_action[..]) {
-        // How clients before 2.4 say it; they look at the whole answer only.
-        let result = answer.region_action(server, only, Some(condition)).await;
-        response.processed = result.processed;
-        response.region_action_result.push(result);
-        return Ok((response, answer.block));
-    }
-    if request.condition.is_some() {
+    let mut response = MultiAnswer::default();
+    let old_condition = request.rest.condition.as_ref();
+    if old_condition.is_some() && region_count != 1 {
         return Err(JavaException::do_not_retry("a condition for several regions"));
     }
-    for action in &request.region_action {
-        let result = answer.region_action(server, action, action.condition.as_ref()).await;
-        // For old clients; newer ones look at each region's.
-        if action.condition.is_none() && result.processed == Some(true) {
+    for region in request.regions() {
+        let region = region?;
+        let condition = region.rest.condition.as_ref();
+        // On the whole request: how clients before 2.4 say it, who look at the whole answer only.
+        let result = answer.region_action(&region, old_condition.or(condition)).await?;
+        if old_condition.is_some() {
+            response.processed = result.processed;
+        } else if condition.is_none() && result.processed == Some(true) {
             response.processed = Some(true);
         }
-        response.region_action_result.push(result);
+        response.push(result);
+        answer.check_answer(response.len())?;
     }
-    Ok((response, answer.block))
+    Ok((response.finish(), answer.block))
 }
 
 /// The answer as it grows.
-struct Answering {
+struct Answering<'a> {
+    server: &'a RegionServer,
     context: CallContext,
     bytes_max: u64,
     nonce_group: u64,
     cells: CellBlockReader,
     block: CellBlock,
+    // What the answer holds, in the server's number.
+    share: Share,
+    // Looked at so far.
+    actions: usize,
 }
 
-impl Answering {
+impl Answering<'_> {
+    /// # Errors
+    /// What fails the whole call.
     async fn region_action(
         &mut self,
-        server: &RegionServer,
-        action: &proto::RegionAction,
+        action: &RegionParts,
         condition: Option<&proto::Condition>,
-    ) -> proto::RegionActionResult {
-        let outcome = match server.regions().find(&action.region.value) {
-            Ok(region) if action.atomic() || condition.is_some() => {
-                self.atomic(&region, &action.action, condition).await
+    ) -> Answer<RegionAnswer> {
+        let outcome = match self.server.regions().find(&action.rest.region.value) {
+            Ok(region) if action.rest.atomic() || condition.is_some() => {
+                self.atomic(&region, action, condition).await
             }
-            Ok(region) => Ok(self.each(&region, &action.action).await),
+            Ok(region) => return self.each(&region, action).await,
             Err(exception) => {
-                self.pass_over(&action.action);
+                self.pass_over(action).await?;
                 Err(exception)
             }
         };
-        outcome.unwrap_or_else(|exception| proto::RegionActionResult {
-            exception: Some((&exception).into()),
-            ..proto::RegionActionResult::default()
-        })
+        Ok(outcome.unwrap_or_else(|exception| RegionAnswer::failed(&exception)))
+    }
+
+    /// Lets others have their turn, now and then.
+    async fn pause(&mut self) {
+        self.actions += 1;
+        if self.actions % ACTIONS_PER_TURN == 0 {
+            tokio::task::yield_now().await;
+        }
     }
 
     /// All changes of one row or none, perhaps on a condition. What increments and appends tell is in the first entry.
     async fn atomic(
         &mut self,
         region: &Region,
-        actions: &[proto::Action],
+        action: &RegionParts,
         condition: Option<&proto::Condition>,
-    ) -> Answer<proto::RegionActionResult> {
-        // All are converted before the first error counts, so that every action's cells are taken.
-        let mutations: Vec<_> = actions.iter().map(|action| self.atomic_mutation(action)).collect();
-        let mutations = mutations.into_iter().collect::<Answer<Vec<_>>>()?;
+    ) -> Answer<RegionAnswer> {
+        // All are converted even behind an error, so that every action's cells are taken.
+        let mut mutations = Ok(Vec::new());
+        for action in action.actions() {
+            let mutation = action.and_then(|action| self.atomic_mutation(&action));
+            match (&mut mutations, mutation) {
+                (Ok(mutations), Ok(mutation)) => mutations.push(mutation),
+                (Ok(_), Err(exception)) => mutations = Err(exception),
+                (Err(_), _) => {}
+            }
+            self.pause().await;
+        }
+        let mutations = mutations?;
+        let count = mutations.len();
         let checked = condition.map(from_proto::condition).transpose()?;
         let changed = region.change(checked.as_ref(), mutations).await;
         let changed = changed.map_err(|error| java_exception(&error))?;
@@ -112,16 +145,15 @@ impl Answering {
         });
         // Without a condition every entry has a result, be it empty.
         let empty = || condition.is_none().then(proto::Result::default);
-        let entry = |index| proto::ResultOrException {
+        let mut entry = |index| proto::ResultOrException {
             index: Some(index as u32),
             result: first.take().or_else(empty),
             ..proto::ResultOrException::default()
         };
-        Ok(proto::RegionActionResult {
-            result_or_exception: (0..actions.len()).map(entry).collect(),
-            processed: Some(changed.matched),
-            ..proto::RegionActionResult::default()
-        })
+        let mut answer = RegionAnswer::default();
+        answer.processed = Some(changed.matched);
+        (0..count).for_each(|index| answer.push(&entry(index)));
+        Ok(answer)
     }
 
     fn atomic_mutation(&mut self, action: &proto::Action) -> Answer<Mutation> {
@@ -132,26 +164,33 @@ impl Answering {
     }
 
     /// Each action for itself.
-    async fn each(&mut self, region: &Region, actions: &[proto::Action]) -> proto::RegionActionResult {
-        let mut entries = Vec::with_capacity(actions.len());
+    async fn each(&mut self, region: &Region, action: &RegionParts) -> Answer<RegionAnswer> {
+        let mut answer = RegionAnswer::default();
         let mut batch = Gathered::default();
-        for (position, action) in actions.iter().enumerate() {
+        let changes_max = self.server.options().minibatch_changes;
+        for (position, action) in action.actions().enumerate() {
+            let action = action?;
             let index = action.index.unwrap_or(position as u32);
             if let Some(get) = &action.get {
-                entries.push(entry(index, self.get(region, get).await));
-                continue;
-            }
-            match self.mutation(action) {
-                Ok(mutation) if mutation.kind.reads() => {
-                    entries.extend(batch.carry_out(region).await);
-                    entries.push(entry(index, self.change(region, mutation).await));
+                answer.push(&entry(index, self.get(region, get).await));
+            } else {
+                match self.mutation(&action) {
+                    Ok(mutation) if mutation.kind.reads() => {
+                        batch.carry_out(region, &mut answer).await;
+                        answer.push(&entry(index, self.change(region, mutation).await));
+                    }
+                    Ok(mutation) => batch.add(index, mutation),
+                    Err(exception) => answer.push(&entry(index, Err(exception))),
                 }
-                Ok(mutation) => batch.add(index, mutation),
-                Err(exception) => entries.push(entry(index, Err(exception))),
             }
+            if batch.is_full(changes_max) {
+                batch.carry_out(region, &mut answer).await;
+            }
+            self.check_answer(answer.len())?;
+            self.pause().await;
         }
-        entries.extend(batch.carry_out(region).await);
-        proto::RegionActionResult { result_or_exception: entries, ..proto::RegionActionResult::default() }
+        batch.carry_out(region, &mut answer).await;
+        Ok(answer)
     }
 
     /// An increment or append.
@@ -162,18 +201,29 @@ impl Answering {
         Ok(Results::new(self.context.form, &mut self.block).single_of(&told))
     }
 
-    /// Whether the answer may grow.
-    fn check_room(&self) -> Answer<()> {
-        if self.block.len() as u64 >= self.bytes_max {
-            let message = format!("Max result size exceeded: {} bytes", self.bytes_max);
-            return Err(JavaException::new(class::MULTI_ACTION_RESULT_TOO_LARGE, message));
+    /// Whether the answer may grow by a result.
+    fn check_room(&mut self) -> Answer<()> {
+        let bytes = self.block.len();
+        let lacking = bytes.saturating_sub(self.share.used());
+        match (bytes as u64) < self.bytes_max && (lacking == 0 || self.share.take_large(lacking)) {
+            true => Ok(()),
+            false => Err(self.too_large()),
         }
-        Ok(())
+    }
+
+    /// Answers are small where no result is in them, but there may be very many of them.
+    fn check_answer(&self, bytes: usize) -> Answer<()> {
+        if bytes as u64 > self.bytes_max { Err(self.too_large()) } else { Ok(()) }
+    }
+
+    fn too_large(&self) -> JavaException {
+        let message = format!("Max result size exceeded: {} bytes", self.bytes_max);
+        JavaException::new(class::MULTI_ACTION_RESULT_TOO_LARGE, message)
     }
 
     async fn get(&mut self, region: &Region, get: &proto::Get) -> Answer<proto::Result> {
         self.check_room()?;
-        get::read(region, get, self.context.form, &mut self.block).await
+        get::read(self.server, region, get, self.context.form, &mut self.block).await
     }
 
     /// The change of an action, with its cells.
@@ -188,10 +238,12 @@ impl Answering {
         Ok(from_proto::mutation(mutation, &mut self.cells, self.nonce_group)?)
     }
 
-    fn pass_over(&mut self, actions: &[proto::Action]) {
-        for action in actions {
-            from_proto::skip_action(action, &mut self.cells);
+    async fn pass_over(&mut self, action: &RegionParts) -> Answer<()> {
+        for action in action.actions() {
+            from_proto::skip_action(&action?, &mut self.cells);
+            self.pause().await;
         }
+        Ok(())
     }
 }
 
@@ -200,41 +252,53 @@ impl Answering {
 struct Gathered {
     indexes: Vec<u32>,
     mutations: Vec<Mutation>,
+    bytes: usize,
 }
 
 impl Gathered {
     fn add(&mut self, index: u32, mutation: Mutation) {
+        self.bytes += mutation.cells.iter().map(|cell| cell.bytes().len()).sum::<usize>();
         self.indexes.push(index);
         self.mutations.push(mutation);
     }
 
-    /// Carries out what was gathered, and gives an entry for each.
-    async fn carry_out(&mut self, region: &Region) -> Vec<proto::ResultOrException> {
-        if self.mutations.is_empty() {
-            return Vec::new();
+    fn is_full(&self, changes_max: usize) -> bool {
+        self.mutations.len() >= changes_max || self.bytes >= GATHERED_BYTES_MAX
+    }
+
+    /// Carries out what was gathered, and adds an entry for each.
+    async fn carry_out(&mut self, region: &Region, answer: &mut RegionAnswer) {
+        let Gathered { indexes, mutations, .. } = std::mem::take(self);
+        if mutations.is_empty() {
+            return;
         }
-        let (indexes, mutations) = (std::mem::take(&mut self.indexes), std::mem::take(&mut self.mutations));
         let outcomes = region.batch(mutations).await;
-        let entries = indexes.into_iter().zip(outcomes).map(|(index, outcome)| {
+        for (index, outcome) in indexes.into_iter().zip(outcomes) {
             let outcome = outcome.map(|()| proto::Result::default());
-            entry(index, outcome.map_err(|error| java_exception(&error)))
-        });
-        entries.collect()
+            answer.push(&entry(index, outcome.map_err(|error| java_exception(&error))));
+        }
     }
 }
 
-/// Warns of a request for very many rows, or refuses it, as the options say.
-fn check_rows(server: &RegionServer, request: &proto::MultiRequest) -> Answer<()> {
-    let rows: usize = request.region_action.iter().map(|action| action.action.len()).sum();
+/// Warns of a request for very many rows, or refuses it, as the options say. Tells the number of regions.
+fn check_rows(server: &RegionServer, request: &MultiParts) -> Answer<usize> {
+    let (mut regions, mut rows, mut first) = (0, 0, Bytes::new());
+    for region in request.regions() {
+        let region = region?;
+        if regions == 0 {
+            first = region.rest.region.value;
+        }
+        regions += 1;
+        rows += region.actions;
+    }
     let limit = server.options().batch_rows_warning;
     if rows <= limit as usize {
-        return Ok(());
+        return Ok(regions);
     }
-    let first = request.region_action.first().map_or(&b""[..], |action| &action.region.value);
     let first = first.escape_ascii();
     warn!(rows, limit, region = %first, "a batch of more rows than is good for latency");
     if !server.options().rejects_large_batches {
-        return Ok(());
+        return Ok(regions);
     }
     Err(JavaException::io(format!(
         "Rejecting large batch operation for current batch with firstRegionName: {first} , Requested Number of Rows: \

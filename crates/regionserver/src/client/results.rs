@@ -1,11 +1,14 @@
 //! Results on their way into an answer: cells go where the client wants them, as they are found.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use cell::codec::Codec;
 use cell::{Cell, KeyValue};
-use engine::scanner::{ResultEnd, ResultSink};
+use engine::scanner::{ResultEnd, ResultSink, Room};
 use prost::Message;
 use rpc::CellBlock;
+use rpc::budget::{Budget, Share};
 use wire::convert::result::InlineResult;
 
 /// Where the cells of results go.
@@ -29,7 +32,14 @@ pub(super) struct Results<'a> {
     bytes: usize,
     current: Current,
     row_start: Mark,
+    // What is written, in the server's number for answers; large ones only.
+    share: Option<Share>,
+    // Bytes when room was asked for last.
+    asked_at: usize,
 }
+
+/// Answers below this are not admitted one by one: there are as many of them as there are calls on a thread.
+const UNADMITTED_BYTES: usize = 64 << 10;
 
 /// The result being written.
 #[derive(Default)]
@@ -58,7 +68,14 @@ impl<'a> Results<'a> {
             bytes: 0,
             current: Current::default(),
             row_start: Mark::default(),
+            share: None,
+            asked_at: 0,
         }
+    }
+
+    /// The same, admitted against the server's number of bytes for answers as they grow.
+    pub(super) fn admitted(form: ResultForm, block: &'a mut CellBlock, budget: &Arc<Budget>) -> Results<'a> {
+        Results { share: Some(Share::of(budget)), ..Results::new(form, block) }
     }
 
     /// Results that are complete.
@@ -149,6 +166,21 @@ impl ResultSink for Results<'_> {
 
     fn bytes(&self) -> usize {
         self.bytes
+    }
+
+    fn room(&mut self) -> Room {
+        // Inline cells are built beside each other before they are one message.
+        let bytes = if self.form == ResultForm::Inline { self.bytes * 2 } else { self.bytes };
+        let Some(share) = self.share.as_mut().filter(|_| bytes > UNADMITTED_BYTES) else {
+            return Room::Enough;
+        };
+        // Room for as much again as came since the last time, so that what comes next is admitted before it is there.
+        let next = bytes + bytes.saturating_sub(self.asked_at).max(UNADMITTED_BYTES);
+        self.asked_at = bytes;
+        if share.take_large(next.saturating_sub(share.used())) {
+            return Room::Enough;
+        }
+        if bytes <= share.used() { Room::Full } else { Room::Over }
     }
 }
 

@@ -34,7 +34,10 @@ async fn answer(server: &RegionServer, call: Call) -> Answer<Reply> {
     match &*method {
         "Get" => reply(get::get(server, &decode(param)?, context).await?),
         "Mutate" => reply(mutate::mutate(server, &decode(param)?, cells, context).await?),
-        "Multi" => reply(multi::multi(server, &decode(param)?, cells, context).await?),
+        "Multi" => {
+            let (message, cells) = multi::multi(server, param, cells, context).await?;
+            Ok(Reply { message, cells })
+        }
         "Scan" => reply(scan::scan(server, &decode(param)?, context).await?),
         other => Err(refuse_client(other, &param)),
     }

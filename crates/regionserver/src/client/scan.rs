@@ -20,6 +20,9 @@ use crate::server::RegionServer;
 /// The shortest time a call may take before it answers with a heartbeat.
 const TIME_LIMIT_MIN: Duration = Duration::from_millis(10);
 
+/// Open scanners up to which each may keep what it read ahead from one call to the next: up to 1 MiB a file.
+const READ_AHEAD_SCANNERS_MAX: usize = 64;
+
 /// A scanner between calls.
 pub struct OpenScanner {
     region: Arc<Region>,
@@ -121,7 +124,7 @@ async fn fetch(
     let mut cells = CellBlock::new();
     if rows > 0 {
         let mut limits = limits(server, &open, request, rows, context);
-        let mut results = Results::new(context.form, &mut cells);
+        let mut results = Results::admitted(context.form, &mut cells, server.answers());
         let before = open.scanner.rows_seen_and_returned();
         match engine::scanner::drive(&mut open.scanner, &mut limits, &mut results).await {
             Ok(progress) => {
@@ -142,7 +145,9 @@ async fn fetch(
             }
             Err(error) => {
                 server.scanners().forget(id);
-                return Err(reset(&error));
+                // At the opening there is nothing yet to be opened again.
+                let opening = request.scanner_id.is_none() && matches!(error, engine::Error::NoRoom { .. });
+                return Err(if opening { java_exception(&error) } else { reset(&error) });
             }
         }
     }
@@ -151,6 +156,9 @@ async fn fetch(
     if ended {
         server.scanners().end(id, now);
     } else {
+        if server.scanners().open_count() > READ_AHEAD_SCANNERS_MAX {
+            open.scanner.drop_read_ahead();
+        }
         server.scanners().put_back(id, open, now);
     }
     Ok((response, cells))
@@ -212,9 +220,10 @@ fn metrics(before: (u64, u64), after: (u64, u64)) -> proto::ScanMetrics {
 /// An error in the middle of a scan: the client opens a scanner again behind the last row it has.
 fn reset(error: &engine::Error) -> JavaException {
     match error {
-        engine::Error::NotServing { .. } | engine::Error::Log { .. } | engine::Error::BadRequest { .. } => {
-            java_exception(error)
-        }
+        engine::Error::NotServing { .. }
+        | engine::Error::Log { .. }
+        | engine::Error::BadRequest { .. }
+        | engine::Error::RowTooBig { .. } => java_exception(error),
         other => {
             JavaException::new(class::SCANNER_RESET, format!("Scanner is closed on the server-side: {other}"))
         }

@@ -4,6 +4,7 @@
 //! answers there are at once. A call that is ready when first polled never becomes a task. Invariants:
 //!
 //! * no request is begun while more than the soft bound of answers is unread, and no call polled beyond the hard one;
+//! * what is unread is counted in the server's number of bytes for answers, until the socket has it;
 //! * a call that has begun runs to its end, its client there or not, for no write is left half done by a lost socket;
 //! * the thread is given back after [`TURNS_PER_POLL`] turns, however much more there is to read.
 
@@ -26,11 +27,16 @@ use tracing::{debug, error};
 
 use super::inbox::{Inbox, Next};
 use super::outbox::Outbox;
-use super::{Server, ServerOptions};
+use super::pace::Pace;
+use super::shared::CallPlace;
+use super::{Server, ServerOptions, Shared};
+use crate::budget::Share;
 use crate::call::{Call, ConnectionInfo, Failure, Method, Reply, Service};
 use crate::compressor::Compressor;
 use crate::frame::{BadRequest, Request, RequestHeader};
 
+/// The part of the stall limit that a client has where memory is tight.
+const TIGHT_PART: u32 = 12;
 /// Turns before other connections of the thread have theirs.
 const TURNS_PER_POLL: usize = 8;
 /// The shortest time a client can give a call (HBase: `MIN_CALL_TIMEOUT`).
@@ -58,12 +64,16 @@ pub(super) async fn serve(
         options: &server.options,
         stream,
         service,
-        inbox: Inbox::new(server.options.max_request_bytes, &server.budget),
+        inbox: Inbox::new(server.options.max_request_bytes, server.shared.requests()),
         outbox: Outbox::default(),
+        unread: Share::of(server.shared.answers()),
+        shared: &server.shared,
         running: FuturesUnordered::new(),
         phase: Phase::Open,
         read_at: Duration::ZERO,
         moved_at: server.env.clock.monotonic(),
+        sending: Paces::default(),
+        receiving: Paces::default(),
         alarm: None,
         linger: LINGER_LIMIT,
         stopped,
@@ -97,22 +107,63 @@ enum End {
 struct Connection<'a> {
     env: &'a Env,
     options: &'a ServerOptions,
+    shared: &'a Arc<Shared>,
     stream: Box<dyn Stream>,
     service: Arc<dyn Service>,
     info: Arc<ConnectionInfo>,
     inbox: Inbox,
     outbox: Outbox,
+    // What is in `outbox`, in the server's number.
+    unread: Share,
     running: FuturesUnordered<Running>,
     phase: Phase,
     // When the bytes in `inbox` were read.
     read_at: Duration,
     // When the socket last took or gave anything.
     moved_at: Duration,
+    // Whether the client takes its answers, and goes on with a frame.
+    sending: Paces,
+    receiving: Paces,
     // Wakes this task when the client may have stalled; armed only while it could have.
     alarm: Option<BoxFuture<'static, ()>>,
     // How long to wait at the close for the client's.
     linger: Duration,
     stopped: BoxFuture<'static, ()>,
+}
+
+/// One direction, over the time that a client has and over the little it has where memory is tight.
+#[derive(Default)]
+struct Paces {
+    long: Pace,
+    short: Pace,
+}
+
+impl Paces {
+    /// As [`Pace::judge`].
+    fn judge(
+        &mut self,
+        now: Duration,
+        limit: Duration,
+        tight: bool,
+        (moved, left): (u64, u64),
+    ) -> Option<Duration> {
+        let long = self.long.judge(now, limit, moved, left)?;
+        let short_limit = limit / TIGHT_PART;
+        let short = match self.short.judge(now, short_limit, moved, left) {
+            Some(short) => short,
+            None if tight => return None,
+            None => {
+                self.short.rest();
+                self.short.judge(now, short_limit, moved, left)?
+            }
+        };
+        Some(long.min(short))
+    }
+
+    fn rest(&mut self) {
+        self.long.rest();
+        self.short.rest();
+    }
 }
 
 impl Connection<'_> {
@@ -133,6 +184,7 @@ impl Connection<'_> {
         let read = self.phase == Phase::Open && self.read_requests(cx)?;
         let finished = self.finish_calls(cx);
         let sent = self.outbox.poll_send(&mut self.stream, cx).map_err(|_| End::Lost)?;
+        self.unread.set(self.outbox.unsent());
         if read || sent {
             self.moved_at = self.env.clock.monotonic();
         }
@@ -153,30 +205,62 @@ impl Connection<'_> {
     }
 
     fn poll_stall(&mut self, cx: &mut Context<'_>) -> Poll<End> {
-        let Some(limit) = self.patience() else {
-            self.alarm = None;
-            return Poll::Pending;
-        };
         loop {
-            if let Some(alarm) = &mut self.alarm
-                && alarm.as_mut().poll(cx).is_pending()
-            {
+            let wait = match self.judge() {
+                Err(end) => return Poll::Ready(end),
+                Ok(None) => {
+                    self.alarm = None;
+                    return Poll::Pending;
+                }
+                Ok(Some(wait)) => wait,
+            };
+            let alarm = self.alarm.get_or_insert_with(|| self.env.clock.sleep(wait));
+            if alarm.as_mut().poll(cx).is_pending() {
                 return Poll::Pending;
             }
-            let still = self.env.clock.monotonic().saturating_sub(self.moved_at);
-            if still >= limit {
-                return Poll::Ready(End::Stalled);
-            }
-            self.alarm = Some(self.env.clock.sleep(limit - still));
+            self.alarm = None;
         }
     }
 
-    /// How long nothing may move now; `None` if nothing needs to.
-    fn patience(&self) -> Option<Duration> {
-        if self.outbox.unsent() > 0 || (self.phase == Phase::Open && self.inbox.in_frame()) {
-            return Some(self.options.stall_limit);
+    /// When the client is to be judged again; `None` if nothing needs to move now.
+    fn judge(&mut self) -> Result<Option<Duration>, End> {
+        let limit = self.options.stall_limit;
+        let unsent = self.outbox.unsent() as u64;
+        let in_frame = self.phase == Phase::Open && self.inbox.in_frame();
+        if unsent > 0 {
+            // What it sends meanwhile is not read, perhaps; so that is not judged.
+            self.receiving.rest();
+            let tight = self.shared.answers().is_tight();
+            let moved = (self.outbox.sent_bytes(), unsent);
+            return self.in_pace(|it, now| it.sending.judge(now, limit, tight, moved));
         }
-        (self.phase == Phase::Closing).then_some(self.options.drain_limit)
+        self.sending.rest();
+        if in_frame {
+            let tight = self.shared.requests().is_tight();
+            let moved = (self.inbox.read_bytes(), self.inbox.missing_bytes());
+            return self.in_pace(|it, now| it.receiving.judge(now, limit, tight, moved));
+        }
+        self.receiving.rest();
+        if self.phase == Phase::Open {
+            return Ok(None);
+        }
+        let still = self.env.clock.monotonic().saturating_sub(self.moved_at);
+        let left = self.options.drain_limit.checked_sub(still).filter(|left| !left.is_zero());
+        left.map(Some).ok_or(End::Stalled)
+    }
+
+    fn in_pace(
+        &mut self,
+        judge: impl FnOnce(&mut Self, Duration) -> Option<Duration>,
+    ) -> Result<Option<Duration>, End> {
+        let now = self.env.clock.monotonic();
+        match judge(self, now) {
+            Some(wait) => Ok(Some(wait)),
+            None => {
+                self.shared.count_stalled();
+                Err(End::Stalled)
+            }
+        }
     }
 
     /// Begins what was read already, then reads once and begins that; whether any of it happened.
@@ -215,7 +299,10 @@ impl Connection<'_> {
                     self.inbox.done(cost);
                     self.refuse_bad(bad);
                 }
-                Next::NoRoom(header) => self.outbox.push_failure(header.call_id, &self.queue_too_big()),
+                Next::NoRoom(header) => {
+                    self.shared.count_refused();
+                    self.outbox.push_failure(header.call_id, &self.queue_too_big());
+                }
                 Next::TooBig { header, len } => {
                     self.outbox.push_failure(header.call_id, &self.request_too_big(len));
                     self.break_off();
@@ -242,6 +329,18 @@ impl Connection<'_> {
             // Nobody waits for the answer any more.
             return self.inbox.done(cost);
         }
+        let place = match self.shared.answers().left() {
+            0 => Err(self.queue_too_big()),
+            _ => self.shared.admit_call(self.options.calls_max).ok_or_else(|| self.too_many_calls()),
+        };
+        let place = match place {
+            Ok(place) => place,
+            Err(failure) => {
+                self.shared.count_refused();
+                self.inbox.done(cost);
+                return self.outbox.push_failure(call_id, &failure);
+            }
+        };
         if let Some(compressor) = self.info.compressor {
             match self.expand(&request.cells, compressor) {
                 Ok(cells) => {
@@ -268,7 +367,7 @@ impl Connection<'_> {
             Ok(answer) => answer,
             Err(panic) => Box::pin(std::future::ready(Err(panicked(&method, panic)))),
         };
-        let mut running = Running { call_id, method, cost, answer };
+        let mut running = Running { call_id, method, cost, answer, _place: place };
         match Pin::new(&mut running).poll(cx) {
             Poll::Ready(done) => self.finish(done),
             Poll::Pending => self.running.push(running),
@@ -304,6 +403,8 @@ impl Connection<'_> {
     fn finish(&mut self, done: Done) {
         self.inbox.done(done.cost);
         self.outbox.push(done.call_id, done.outcome, self.info.compressor);
+        // At once: the service has given back what it took, and others must not take it too.
+        self.unread.set(self.outbox.unsent());
     }
 
     fn refuse_bad(&mut self, bad: BadRequest) {
@@ -322,10 +423,15 @@ impl Connection<'_> {
     }
 
     fn queue_too_big(&self) -> Failure {
-        let message = format!(
-            "Call queue is full on {}, is hbase.ipc.server.max.callqueue.size too small?",
-            self.info.local
-        );
+        self.overloaded("is hbase.ipc.server.max.callqueue.size too small?")
+    }
+
+    fn too_many_calls(&self) -> Failure {
+        self.overloaded("too many items queued ?")
+    }
+
+    fn overloaded(&self, why: &str) -> Failure {
+        let message = format!("Call queue is full on {}, {why}", self.info.local);
         let class = "org.apache.hadoop.hbase.CallQueueTooBigException";
         Failure { server_overloaded: true, ..Failure::new(class, message) }
     }
@@ -374,6 +480,7 @@ struct Running {
     method: Method,
     cost: usize,
     answer: BoxFuture<'static, Result<Reply, Failure>>,
+    _place: CallPlace,
 }
 
 /// A call that is done.

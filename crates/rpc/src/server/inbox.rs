@@ -57,6 +57,8 @@ pub(super) struct Inbox {
     partial_cost: usize,
     // Bytes of a frame not admitted that are still to come.
     skipping: usize,
+    // All that was ever read.
+    read_bytes: u64,
 }
 
 impl Inbox {
@@ -67,12 +69,25 @@ impl Inbox {
             share: Share::of(budget),
             partial_cost: 0,
             skipping: 0,
+            read_bytes: 0,
         }
     }
 
     /// Whether a frame has begun to arrive and not ended.
     pub(super) fn in_frame(&self) -> bool {
         !self.bytes.is_empty() || self.skipping > 0
+    }
+
+    /// Bytes read since the connection began.
+    pub(super) fn read_bytes(&self) -> u64 {
+        self.read_bytes
+    }
+
+    /// Bytes of the frame that has begun to arrive which are still to come; at least 1.
+    pub(super) fn missing_bytes(&self) -> u64 {
+        let len = self.bytes.first_chunk::<LENGTH_LEN>().map_or(0, |len| u32::from_be_bytes(*len) as usize);
+        let missing = (LENGTH_LEN + len).saturating_sub(self.bytes.len()) + self.skipping;
+        missing.max(1) as u64
     }
 
     /// Gives back the cost of a request that is done.
@@ -82,12 +97,12 @@ impl Inbox {
 
     /// Bytes that [`admit_more`](Self::admit_more) would admit now.
     pub(super) fn room(&self) -> usize {
-        self.share.left()
+        self.share.left_large()
     }
 
     /// Admits `bytes` more for a request that was taken; `false` if there is no room.
     pub(super) fn admit_more(&mut self, bytes: usize) -> bool {
-        self.share.take(bytes)
+        self.share.take_large(bytes)
     }
 
     /// Takes the next frame from what was read.
@@ -124,10 +139,10 @@ impl Inbox {
         Next::NeedBytes
     }
 
-    /// Raises what the frame at the front is admitted for.
+    /// Raises what the frame at the front is admitted for. Large frames leave room for small ones.
     fn admit(&mut self, cost: usize) -> bool {
         let more = cost.saturating_sub(self.partial_cost);
-        let admitted = self.share.take(more);
+        let admitted = if cost > 2 * READ_LEN { self.share.take_large(more) } else { self.share.take(more) };
         if admitted {
             self.partial_cost += more;
         }
@@ -171,7 +186,9 @@ impl Inbox {
         let room = self.bytes.capacity() - self.bytes.len();
         if self.bytes.len() >= READ_LEN && room > 0 {
             // Room was made for the rest of a large frame: straight into it.
-            return pin!(stream.read_buf(&mut self.bytes)).poll(cx);
+            let read = ready!(pin!(stream.read_buf(&mut self.bytes)).poll(cx))?;
+            self.read_bytes += read as u64;
+            return Poll::Ready(Ok(read));
         }
         let mut space = [MaybeUninit::uninit(); READ_LEN];
         let mut buffer = ReadBuf::uninit(&mut space);
@@ -180,6 +197,7 @@ impl Inbox {
         let skipped = self.skipping.min(read.len());
         self.skipping -= skipped;
         self.bytes.extend_from_slice(&read[skipped..]);
+        self.read_bytes += read.len() as u64;
         Poll::Ready(Ok(read.len()))
     }
 }

@@ -28,12 +28,19 @@ pub(super) struct Outbox {
     pieces: VecDeque<Bytes>,
     tail: BytesMut,
     unsent: usize,
+    // All that was ever taken.
+    sent_bytes: u64,
 }
 
 impl Outbox {
     /// Bytes that the socket has not taken.
     pub(super) fn unsent(&self) -> usize {
         self.unsent
+    }
+
+    /// Bytes that the socket took since the connection began.
+    pub(super) fn sent_bytes(&self) -> u64 {
+        self.sent_bytes
     }
 
     /// Adds the answer to a call, its cells compressed if so agreed.
@@ -137,6 +144,7 @@ impl Outbox {
     fn sent(&mut self, mut written: usize) {
         debug_assert!(written <= self.unsent);
         self.unsent -= written;
+        self.sent_bytes += written as u64;
         while let Some(piece) = self.pieces.front_mut() {
             if written < piece.len() {
                 piece.advance(written);

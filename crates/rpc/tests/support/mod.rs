@@ -11,6 +11,7 @@ use base::env::{Env, Stream};
 use bytes::{Buf, Bytes, BytesMut};
 use rpc::frame::{self, RequestHeader, Response};
 use rpc::header::{ClientVersion, ConnectionHeader};
+use rpc::server::Shared;
 use rpc::{Call, CellBlock, Failure, Reply, Server, ServerOptions, Service};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::Notify;
@@ -104,10 +105,15 @@ pub struct Harness {
 
 impl Harness {
     pub async fn new(options: ServerOptions) -> Harness {
+        let shared = Shared::new(&options);
+        Harness::sharing(options, shared).await
+    }
+
+    pub async fn sharing(options: ServerOptions, shared: Arc<Shared>) -> Harness {
         let env = base::testing::env(1);
         let service = Arc::new(TestService::default());
         let services: Vec<Arc<dyn Service>> = vec![service.clone()];
-        let server = Server::new(env.clone(), services, options, Some(CLUSTER_ID.into()));
+        let server = Server::sharing(env.clone(), services, options, Some(CLUSTER_ID.into()), shared);
         let listener = env.net.listen("127.0.0.1:0".parse().unwrap()).await.unwrap();
         let port = listener.local_addr().port();
         server.serve(listener);

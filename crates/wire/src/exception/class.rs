@@ -54,6 +54,8 @@ classes! {
     RPC_THROTTLING = "quotas.RpcThrottlingException", retry;
     /// The answer of a multi grew too large and this action was not run.
     MULTI_ACTION_RESULT_TOO_LARGE = "MultiActionResultTooLarge", retry;
+    /// A row is larger than a read of it in one piece may be.
+    ROW_TOO_BIG = "regionserver.RowTooBigException", give_up;
     /// The frame was too large.
     REQUEST_TOO_BIG = "exceptions.RequestTooBigException", give_up;
     /// The row lies outside the region.

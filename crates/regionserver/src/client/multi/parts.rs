@@ -1,0 +1,268 @@
+//! A multi's messages in parts: actions are decoded one by one when their turn comes, and answers encoded one by one.
+//!
+//! An action of two bytes would be some hundred decoded, and its answer too. So what a request costs in memory stays near
+//! the bytes it came in, however many actions it has.
+
+use bytes::{Buf, BufMut, Bytes, BytesMut};
+use prost::encoding::{DecodeContext, WireType, decode_key, decode_varint, encode_varint, skip_field};
+use prost::{DecodeError, Message};
+use wire::exception::{Answer, JavaException};
+
+// Field numbers, of `MultiRequest` and of `RegionAction`.
+const REQUEST_REGION_ACTION: u32 = 1;
+const REGION_ACTION_ACTION: u32 = 3;
+// The key of a message in the first field, and of a boolean in the third.
+const FIRST_MESSAGE: u8 = 0x0a;
+const THIRD_NUMBER: u8 = 0x18;
+const SECOND_MESSAGE: u8 = 0x12;
+
+/// A `MultiRequest` whose regions' actions are not decoded yet.
+pub(super) struct MultiParts {
+    /// All but the actions.
+    pub(super) rest: proto::MultiRequest,
+    bytes: Bytes,
+}
+
+/// A `RegionAction` whose actions are not decoded yet.
+pub(super) struct RegionParts {
+    /// All but the actions.
+    pub(super) rest: proto::RegionAction,
+    /// How many actions it has.
+    pub(super) actions: usize,
+    bytes: Bytes,
+}
+
+impl MultiParts {
+    /// Takes a message apart.
+    ///
+    /// # Errors
+    /// `DoNotRetryIOException` if it is none, as for every message.
+    pub(super) fn of(bytes: Bytes) -> Answer<MultiParts> {
+        let mut rest = BytesMut::new();
+        split(bytes.clone(), REQUEST_REGION_ACTION, &mut rest).map_err(malformed)?;
+        let rest = proto::MultiRequest::decode(rest.freeze()).map_err(malformed)?;
+        Ok(MultiParts { rest, bytes })
+    }
+
+    /// The regions' parts, in order.
+    pub(super) fn regions(&self) -> impl Iterator<Item = Answer<RegionParts>> + use<> {
+        Messages { bytes: self.bytes.clone(), field: REQUEST_REGION_ACTION }
+            .map(|part| part.and_then(RegionParts::of).map_err(malformed))
+    }
+}
+
+impl RegionParts {
+    fn of(bytes: Bytes) -> Result<RegionParts, DecodeError> {
+        let mut rest = BytesMut::new();
+        let actions = split(bytes.clone(), REGION_ACTION_ACTION, &mut rest)?;
+        Ok(RegionParts { rest: proto::RegionAction::decode(rest.freeze())?, actions, bytes })
+    }
+
+    /// The actions, each decoded when it is asked for.
+    pub(super) fn actions(&self) -> impl Iterator<Item = Answer<proto::Action>> + use<> {
+        Messages { bytes: self.bytes.clone(), field: REGION_ACTION_ACTION }
+            .map(|action| action.and_then(proto::Action::decode).map_err(malformed))
+    }
+}
+
+fn malformed(error: DecodeError) -> JavaException {
+    JavaException::do_not_retry(format!("unable to read call parameter; {error}"))
+}
+
+/// Copies all fields but `field` to `rest`; how often `field` is there.
+fn split(mut bytes: Bytes, field: u32, rest: &mut BytesMut) -> Result<usize, DecodeError> {
+    let mut count = 0;
+    while bytes.has_remaining() {
+        let before = bytes.clone();
+        let (number, wire_type) = decode_key(&mut bytes)?;
+        skip_field(wire_type, number, &mut bytes, DecodeContext::default())?;
+        match number == field && wire_type == WireType::LengthDelimited {
+            true => count += 1,
+            false => rest.put_slice(&before[..before.len() - bytes.len()]),
+        }
+    }
+    Ok(count)
+}
+
+/// The messages of one repeated field.
+struct Messages {
+    bytes: Bytes,
+    field: u32,
+}
+
+impl Messages {
+    fn step(&mut self) -> Result<Option<Bytes>, DecodeError> {
+        while self.bytes.has_remaining() {
+            let (number, wire_type) = decode_key(&mut self.bytes)?;
+            if number != self.field || wire_type != WireType::LengthDelimited {
+                skip_field(wire_type, number, &mut self.bytes, DecodeContext::default())?;
+                continue;
+            }
+            let len = decode_varint(&mut self.bytes)?;
+            let len = usize::try_from(len).unwrap_or(usize::MAX).min(self.bytes.len());
+            return Ok(Some(self.bytes.split_to(len)));
+        }
+        Ok(None)
+    }
+}
+
+impl Iterator for Messages {
+    type Item = Result<Bytes, DecodeError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let next = self.step();
+        if next.is_err() {
+            self.bytes.clear();
+        }
+        next.transpose()
+    }
+}
+
+/// A `RegionActionResult` as it grows.
+#[derive(Default)]
+pub(super) struct RegionAnswer {
+    bytes: BytesMut,
+    pub(super) processed: Option<bool>,
+}
+
+impl RegionAnswer {
+    /// The region's part failed as a whole.
+    pub(super) fn failed(exception: &JavaException) -> RegionAnswer {
+        let mut answer = RegionAnswer::default();
+        put_message(&mut answer.bytes, SECOND_MESSAGE, &proto::NameBytesPair::from(exception));
+        answer
+    }
+
+    /// Adds the answer to one action.
+    pub(super) fn push(&mut self, entry: &proto::ResultOrException) {
+        put_message(&mut self.bytes, FIRST_MESSAGE, entry);
+    }
+
+    /// Bytes so far.
+    pub(super) fn len(&self) -> usize {
+        self.bytes.len()
+    }
+}
+
+/// A `MultiResponse` as it grows.
+#[derive(Default)]
+pub(super) struct MultiAnswer {
+    bytes: BytesMut,
+    /// For clients that look at the whole answer only.
+    pub(super) processed: Option<bool>,
+}
+
+impl MultiAnswer {
+    /// Adds the answer of a region.
+    pub(super) fn push(&mut self, mut region: RegionAnswer) {
+        if let Some(processed) = region.processed {
+            region.bytes.put_slice(&[THIRD_NUMBER, u8::from(processed)]);
+        }
+        self.bytes.put_u8(FIRST_MESSAGE);
+        encode_varint(region.bytes.len() as u64, &mut self.bytes);
+        match self.bytes.len() > region.bytes.len() {
+            true => self.bytes.put_slice(&region.bytes),
+            // A large part is not copied behind a small beginning.
+            false => self.bytes.unsplit(region.bytes),
+        }
+    }
+
+    /// Bytes so far.
+    pub(super) fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// The message.
+    pub(super) fn finish(mut self) -> Bytes {
+        let rest = proto::MultiResponse {
+            processed: self.processed,
+            region_statistics: Some(proto::MultiRegionLoadStats::default()),
+            ..proto::MultiResponse::default()
+        };
+        rest.encode(&mut self.bytes).expect("a growing buffer has room");
+        self.bytes.freeze()
+    }
+}
+
+fn put_message(out: &mut BytesMut, key: u8, message: &impl Message) {
+    out.put_u8(key);
+    message.encode_length_delimited(out).expect("a growing buffer has room");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn action(index: u32) -> proto::Action {
+        proto::Action { index: Some(index), ..proto::Action::default() }
+    }
+
+    #[test]
+    fn parts_are_what_the_whole_is() {
+        let region = |name: &'static str, actions: u32| proto::RegionAction {
+            region: proto::RegionSpecifier { r#type: 1, value: name.into() },
+            atomic: Some(actions == 1),
+            action: (0..actions).map(action).collect(),
+            condition: None,
+        };
+        let whole = proto::MultiRequest {
+            region_action: vec![region("a", 3), region("b", 0), region("c", 1)],
+            nonce_group: Some(7),
+            condition: None,
+        };
+        let parts = MultiParts::of(whole.encode_to_vec().into()).unwrap();
+        assert_eq!((parts.rest.nonce_group, parts.rest.region_action.len()), (Some(7), 0));
+        let regions: Vec<_> = parts.regions().map(Result::unwrap).collect();
+        let joined = regions.iter().map(|parts| {
+            let actions: Vec<_> = parts.actions().map(Result::unwrap).collect();
+            assert_eq!(actions.len(), parts.actions);
+            proto::RegionAction { action: actions, ..parts.rest.clone() }
+        });
+        assert_eq!(joined.collect::<Vec<_>>(), whole.region_action);
+    }
+
+    #[test]
+    fn bytes_that_are_no_message_are_refused() {
+        let bad = |bytes: &'static [u8]| {
+            let Ok(parts) = MultiParts::of(Bytes::from_static(bytes)) else { return true };
+            parts.regions().any(|region| match region {
+                Ok(region) => region.actions().any(|action| action.is_err()),
+                Err(_) => true,
+            })
+        };
+        for bytes in [&b"\x0a\xff\x01"[..], b"\x0a\x02\x1a\x05", b"\x0a\x06\x0a\x00\x1a\x02\x08\x80", b"\xff"]
+        {
+            assert!(bad(bytes), "{bytes:?}");
+        }
+    }
+
+    #[test]
+    fn answers_are_the_message_that_they_say() {
+        let entry =
+            |index| proto::ResultOrException { index: Some(index), ..proto::ResultOrException::default() };
+        let mut answer = MultiAnswer::default();
+        let mut region = RegionAnswer { processed: Some(false), ..RegionAnswer::default() };
+        (0..1000).for_each(|index| region.push(&entry(index)));
+        answer.push(region);
+        let exception = JavaException::do_not_retry("no");
+        answer.push(RegionAnswer::failed(&exception));
+        answer.processed = Some(true);
+        let message = proto::MultiResponse::decode(answer.finish()).unwrap();
+        let expected = proto::MultiResponse {
+            region_action_result: vec![
+                proto::RegionActionResult {
+                    result_or_exception: (0..1000).map(entry).collect(),
+                    processed: Some(false),
+                    exception: None,
+                },
+                proto::RegionActionResult {
+                    exception: Some((&exception).into()),
+                    ..proto::RegionActionResult::default()
+                },
+            ],
+            processed: Some(true),
+            region_statistics: Some(proto::MultiRegionLoadStats::default()),
+        };
+        assert_eq!(message, expected);
+    }
+}

@@ -1,0 +1,115 @@
+//! One connection as bytes: what a client of any kind, or none, can send.
+#![allow(
+    clippy::disallowed_methods,
+    reason = "the server under test is another process, behind real sockets"
+)]
+
+use std::io::{self, Read, Write};
+use std::net::{Ipv4Addr, TcpStream};
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use prost::Message;
+use rpc::frame::{self, RemoteException, RequestHeader, Response};
+use rpc::header::{ClientVersion, ConnectionHeader};
+
+/// A server that does not answer for this long hangs.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// An open connection to the region server.
+pub struct Connection {
+    pub stream: TcpStream,
+    next_call_id: u32,
+}
+
+/// Message and cells, or the exception.
+pub type Outcome = Result<(Bytes, Bytes), RemoteException>;
+
+impl Connection {
+    /// As a Java client of 2.5 opens it.
+    pub fn open(port: u16) -> io::Result<Connection> {
+        Connection::open_with(port, None)
+    }
+
+    /// The same, its cell blocks compressed by this class.
+    pub fn open_with(port: u16, compressor: Option<&str>) -> io::Result<Connection> {
+        let mut connection = Connection::strange(port)?;
+        let header = ConnectionHeader {
+            effective_user: Some("mallory".into()),
+            service_name: Some("ClientService".into()),
+            codec_class: Some(rpc::Codec::KeyValue.class().into()),
+            compressor_class: compressor.map(String::from),
+            version: Some(ClientVersion { major: 2, minor: 5, text: "2.5.10".into() }),
+            ..ConnectionHeader::default()
+        };
+        let mut opening = BytesMut::new();
+        rpc::preamble::put_opening(&mut opening, &header.encode());
+        connection.stream.write_all(&opening)?;
+        Ok(connection)
+    }
+
+    /// Nothing is sent yet.
+    pub fn strange(port: u16) -> io::Result<Connection> {
+        let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
+        stream.set_nodelay(true)?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_write_timeout(Some(PATIENCE))?;
+        Ok(Connection { stream, next_call_id: 0 })
+    }
+
+    /// A request's frame up to its cells, which are to follow.
+    pub fn head(&mut self, method: &str, param: &[u8], cells_len: usize) -> BytesMut {
+        self.next_call_id += 1;
+        let header = RequestHeader {
+            call_id: self.next_call_id,
+            method: method.into(),
+            request_param: true,
+            cell_block_len: u32::try_from(cells_len).unwrap(),
+            ..RequestHeader::default()
+        };
+        let mut out = BytesMut::new();
+        frame::put_request(&mut out, &header, param);
+        out
+    }
+
+    /// Sends a request and does not wait for its answer.
+    pub fn send(&mut self, method: &str, message: &impl Message, cells: &[u8]) -> io::Result<()> {
+        let head = self.head(method, &message.encode_to_vec(), cells.len());
+        self.stream.write_all(&head)?;
+        self.stream.write_all(cells)
+    }
+
+    /// The next answer.
+    pub fn answer(&mut self) -> io::Result<Response> {
+        let mut len = [0; 4];
+        self.stream.read_exact(&mut len)?;
+        let mut bytes = vec![0; u32::from_be_bytes(len) as usize];
+        self.stream.read_exact(&mut bytes)?;
+        frame::parse_response(&bytes.into()).map_err(|error| io::Error::other(error.to_string()))
+    }
+
+    /// Sends a request and waits for its answer.
+    pub fn call(&mut self, method: &str, message: &impl Message, cells: &[u8]) -> io::Result<Outcome> {
+        self.send(method, message, cells)?;
+        Ok(self.answer()?.outcome)
+    }
+
+    /// The same for a message that must come.
+    pub fn ask<M: Message + Default>(&mut self, method: &str, message: &impl Message) -> (M, Bytes) {
+        let outcome = self.call(method, message, &[]).unwrap();
+        let (message, cells) = outcome.unwrap_or_else(|exception| panic!("{method}: {exception:?}"));
+        (M::decode(message).unwrap(), cells)
+    }
+
+    /// Whether the server has closed it; what it sent before is read.
+    pub fn is_closed_within(&mut self, limit: Duration) -> bool {
+        self.stream.set_read_timeout(Some(limit)).unwrap();
+        loop {
+            match self.stream.read(&mut [0; 4096]) {
+                Ok(0) => return true,
+                Ok(_) => {}
+                Err(error) => return error.kind() == io::ErrorKind::ConnectionReset,
+            }
+        }
+    }
+}

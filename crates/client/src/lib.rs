@@ -19,6 +19,7 @@
 
 pub mod admin;
 pub mod batch;
+mod change;
 pub mod connections;
 pub mod error;
 pub mod locations;

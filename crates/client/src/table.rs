@@ -86,13 +86,25 @@ impl Table {
     }
 
     /// Calls the server of a row's region until it answers.
-    async fn at_row<M: prost::Message, R: prost::Message + Default>(
+    pub(crate) async fn at_row<M: prost::Message, R: prost::Message + Default>(
         &self,
         row: &Bytes,
         method: &'static str,
         cells: CellBlock,
         request: impl Fn(&Location) -> M,
     ) -> Result<(R, Bytes)> {
+        self.at_row_until(row, method, cells, request, |response, cells| Ok((response, cells))).await
+    }
+
+    /// The same, until `read` finds no error in the answer that is worth another try.
+    pub(crate) async fn at_row_until<M: prost::Message, R: prost::Message + Default, T>(
+        &self,
+        row: &Bytes,
+        method: &'static str,
+        cells: CellBlock,
+        request: impl Fn(&Location) -> M,
+        read: impl Fn(R, Bytes) -> Result<T>,
+    ) -> Result<T> {
         let mut retry = Retry::new(self.client.env(), self.client.options());
         let position = Position::At(row.clone());
         loop {
@@ -104,7 +116,14 @@ impl Table {
                         priority: self.priority(),
                         ..Outgoing::new("ClientService", method, &message)
                     };
-                    match self.client.call_region(&location, call).await {
+                    let tried = match self.client.call_region(&location, call).await {
+                        // What the server says of the region inside of an answer is learnt from too.
+                        Ok((response, cells)) => {
+                            read(response, cells).inspect_err(|error| self.client.learn(&location, error))
+                        }
+                        Err(error) => Err(error),
+                    };
+                    match tried {
                         Ok(answer) => return Ok(answer),
                         Err(error) => error,
                     }

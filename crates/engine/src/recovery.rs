@@ -2,8 +2,11 @@
 //!
 //! The old logs stay where they are. The new logs adopt them and move them to the archive when the regions with edits in
 //! them have been flushed; a crash before that replays them again.
+//!
+//! A region that was opened and closed since has nothing to look for there: all it had is in its files ([`Recovered::settle`]).
 
-use std::sync::Arc;
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use base::BoxFuture;
 use cell::region::ServerName;
@@ -18,6 +21,7 @@ use crate::replay::{Entries, NoEntries};
 /// The logs of earlier runs.
 pub struct Recovered {
     index: Arc<LogIndex>,
+    settled: Mutex<HashSet<String>>,
 }
 
 impl Recovered {
@@ -54,7 +58,7 @@ impl Recovered {
                 "logs of an earlier run read"
             );
         }
-        Ok(Recovered { index: Arc::new(index) })
+        Ok(Recovered { index: Arc::new(index), settled: Mutex::default() })
     }
 
     /// The old logs, for the one log that adopts them all.
@@ -91,9 +95,18 @@ impl Recovered {
         Ok(())
     }
 
-    /// What one region has in the old logs.
+    /// Takes note that a region was closed, with all it has in files. Opened once more it replays nothing: the old logs
+    /// may be in the archive by then, and its files those of a snapshot, without what was written after that.
+    pub fn settle(&self, encoded: &str) {
+        if self.index.region(encoded).is_some() {
+            self.settled.lock().unwrap_or_else(PoisonError::into_inner).insert(encoded.to_owned());
+        }
+    }
+
+    /// What one region has in the old logs, and not in its files.
     pub fn entries_of(&self, fs: Arc<dyn FileSystem>, encoded: &str) -> Box<dyn Entries> {
-        if self.index.region(encoded).is_none() {
+        let is_settled = self.settled.lock().unwrap_or_else(PoisonError::into_inner).contains(encoded);
+        if is_settled || self.index.region(encoded).is_none() {
             return Box::new(NoEntries);
         }
         Box::new(Logged(wal::recovery::read_region(fs, self.index.clone(), encoded)))

@@ -80,6 +80,17 @@ impl Assignment {
         Ok(())
     }
 
+    /// Asks once more for those of `regions` that failed to open, and returns when all are open.
+    ///
+    /// # Errors
+    /// As [`Assignment::open`].
+    pub async fn open_failed(&self, regions: &[RegionInfo]) -> Result<(), JavaException> {
+        self.wait_while_opening(regions).await;
+        let failed = |region: &&RegionInfo| self.state(region) == Some(RegionState::FailedOpen);
+        let failed: Vec<RegionInfo> = regions.iter().filter(failed).cloned().collect();
+        self.open(&failed).await
+    }
+
     /// Closes `regions` and returns when none is served any more and `hbase:meta` says so.
     ///
     /// # Errors

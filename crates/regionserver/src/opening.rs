@@ -17,6 +17,9 @@ use crate::server::RegionServer;
 /// The pause before a report that was not taken is made again.
 const REPORT_PAUSE: Duration = Duration::from_millis(100);
 
+/// The pause before a close that failed is tried again.
+const CLOSE_PAUSE: Duration = Duration::from_secs(1);
+
 impl RegionServer {
     /// Begins to open a region; the outcome is reported. Nothing happens if it is open or being opened.
     pub(crate) fn begin_open(self: &Arc<Self>, info: RegionInfo) {
@@ -61,13 +64,13 @@ impl RegionServer {
 
     async fn close(&self, region: &Arc<Region>) {
         self.scanners().forget_where(|scanner| Arc::ptr_eq(scanner.region(), region));
-        match region.close().await {
-            Ok(_) => info!(region = %region.name(), "region closed"),
-            // What is not flushed is in the log: the next open replays it.
-            Err(error) => {
-                warn!(region = %region.name(), %error, "region closed without a flush; the log has the rest")
-            }
+        // Not given up: opened again in this process, the region would lack what is in this process's log only.
+        while let Err(error) = region.close().await {
+            warn!(region = %region.name(), %error, "a region cannot be closed; tried again");
+            self.env().clock.sleep(CLOSE_PAUSE).await;
         }
+        self.recovered().settle(&region.info().encoded_name());
+        info!(region = %region.name(), "region closed");
     }
 
     async fn report_transition(&self, info: &RegionInfo, code: TransitionCode, open_seq_num: Option<u64>) {

@@ -238,6 +238,11 @@ impl RegionServer {
         Region::open(services, Opening { info: info.clone(), table, entries }).await
     }
 
+    /// What the logs of earlier runs hold.
+    pub(crate) fn recovered(&self) -> &Recovered {
+        &self.recovered
+    }
+
     /// Tells the master the figures of this moment.
     pub async fn report(&self) {
         let request =

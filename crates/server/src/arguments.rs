@@ -26,6 +26,8 @@ pub enum Command {
     Start(StartArguments),
     /// HBase's shell: the first commands of it
     Shell(cli::ShellArguments),
+    /// Ask the server of this configuration whether it serves; status 0 if it does
+    Health(StartArguments),
     /// Print the version
     Version,
 }
@@ -34,7 +36,7 @@ pub enum Command {
 #[derive(Debug, Default, Args)]
 pub struct StartArguments {
     /// Directory of all data [default: ./grampus-data]
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", env = "GRAMPUS_DATA")]
     pub data: Option<PathBuf>,
     /// Directory with an hbase-site.xml; HBase's keys mean what HBase means by them
     #[arg(long, value_name = "DIR", env = "HBASE_CONF_DIR")]
@@ -46,9 +48,9 @@ pub struct StartArguments {
     #[arg(long, value_name = "N")]
     pub port_offset: Option<u16>,
     /// Address to listen on, for all ports [default: 127.0.0.1]. Nobody is asked for a password
-    #[arg(long, value_name = "ADDRESS")]
+    #[arg(long, value_name = "ADDRESS", env = "GRAMPUS_BIND")]
     pub bind: Option<IpAddr>,
     /// Host name or address that clients are told to connect to
-    #[arg(long, value_name = "HOST")]
+    #[arg(long, value_name = "HOST", env = "GRAMPUS_HOST")]
     pub host: Option<String>,
 }

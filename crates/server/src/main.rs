@@ -2,12 +2,15 @@
 //!
 //! * [`arguments`]: the command line; [`standalone`]: both roles in this process, wired to each other;
 //! * [`os`]: clocks, sockets, threads; [`lock`]: one process to a data directory;
+//! * [`health`]: whether a server serves, asked from outside; [`notify`]: what the service manager is told;
 //! * [`registry`], [`services`]: services behind the RPC server; [`pages`]: what the pages show.
 
 mod address;
 mod arguments;
 mod direct;
+mod health;
 mod lock;
+mod notify;
 mod os;
 mod pages;
 mod registry;
@@ -30,6 +33,7 @@ fn main() -> ExitCode {
     let outcome = match arguments.command.unwrap_or(Command::Start(arguments.start)) {
         Command::Start(start) => standalone::run(&start),
         Command::Shell(shell) => run_shell(&shell),
+        Command::Health(server) => health::run(&server),
         Command::Version => {
             println!("grampus {}", env!("CARGO_PKG_VERSION"));
             Ok(())

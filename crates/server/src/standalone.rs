@@ -35,6 +35,7 @@ use crate::address::advertised_host;
 use crate::arguments::StartArguments;
 use crate::direct::Direct;
 use crate::lock::{DirectoryLock, Refused};
+use crate::notify;
 use crate::os::{self, Runtimes};
 use crate::pages::{MasterPages, RegionServerPages};
 use crate::registry::Registry;
@@ -45,6 +46,10 @@ use crate::signals::Stop;
 const DISK_THREADS: usize = 8;
 /// Bytes that wait for the log at most; less where requests have less.
 const LOG_QUEUE_BYTES_MAX: u64 = 256 << 20;
+
+/// Variables of the process that are not options by their keys.
+const VARIABLES: [&str; 5] =
+    ["GRAMPUS_LOG", "GRAMPUS_ZOOKEEPER", "GRAMPUS_DATA", "GRAMPUS_BIND", "GRAMPUS_HOST"];
 
 /// Starts, serves until told to stop, and stops.
 pub fn run(arguments: &StartArguments) -> Result<(), String> {
@@ -60,13 +65,17 @@ pub fn run(arguments: &StartArguments) -> Result<(), String> {
     os::block_on(serve(env, config))
 }
 
-fn load_config(arguments: &StartArguments) -> Result<Config, String> {
+/// The options of a server that is started with these arguments in this environment.
+///
+/// # Errors
+/// One line that says where a value was given that cannot be meant.
+pub fn load_config(arguments: &StartArguments) -> Result<Config, String> {
     let mut sources = Sources::of_process();
     if let Some(dir) = &arguments.config {
         require_site_file(dir)?;
         sources.directories.push(dir.clone());
     }
-    sources.other_variables.extend(["GRAMPUS_LOG", "GRAMPUS_ZOOKEEPER"].map(String::from));
+    sources.other_variables.extend(VARIABLES.map(String::from));
     let mut set = |key: &str, value: String| sources.overrides.push((key.to_string(), value));
     if let Some(data) = &arguments.data {
         let data = data.to_str().ok_or_else(|| format!("--data {}: not a name in UTF-8", data.display()))?;
@@ -226,7 +235,9 @@ async fn serve(env: Env, config: Config) -> Result<(), String> {
     let servers = node.serve(&env, &config, &limits, listeners);
     node.initialize().await?;
     announce(&addresses, &limits, &config.root_dir, env.clock.monotonic() - started);
+    notify::tell(notify::READY);
     let reason = stop.wait().await.map_err(|error| format!("cannot wait for signals: {error}"))?;
+    notify::tell(notify::STOPPING);
     println!("stopping ({reason}): flushing what is in memory");
     for server in servers {
         server.stop().await;

@@ -102,9 +102,14 @@ impl Server {
 
     /// The same with more arguments.
     pub fn start_with(data: &Path, arguments: &[&str]) -> Server {
+        Server::start_in(data, arguments, &[])
+    }
+
+    /// The same with variables.
+    pub fn start_in(data: &Path, arguments: &[&str], variables: &[(&str, &str)]) -> Server {
         for _ in 0..OFFSETS_MAX {
             let offset = free_offset();
-            let mut server = Server::spawn(data, offset, arguments);
+            let mut server = Server::spawn(data, offset, arguments, variables);
             if server.wait_ready() {
                 return server;
             }
@@ -114,7 +119,7 @@ impl Server {
         panic!("ports are taken faster than a server starts");
     }
 
-    fn spawn(data: &Path, offset: u16, arguments: &[&str]) -> Server {
+    fn spawn(data: &Path, offset: u16, arguments: &[&str], variables: &[(&str, &str)]) -> Server {
         let errors = data.with_extension("stderr");
         let mut child = grampus()
             .arg("start")
@@ -122,6 +127,7 @@ impl Server {
             .arg(data)
             .args(["--port-offset", &offset.to_string()])
             .args(arguments)
+            .envs(variables.iter().copied())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(File::create(&errors).unwrap())

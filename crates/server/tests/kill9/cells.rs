@@ -6,7 +6,6 @@
 
 use bytes::Bytes;
 use cell::mutation::Mutation;
-use cell::schema::{FamilyDescriptor, TableDescriptor, TableName};
 use cell::{CellType, KeyValue, LATEST_TIMESTAMP};
 use client::Row;
 
@@ -14,11 +13,6 @@ use client::Row;
 const COLUMNS: [(&[u8], &[u8]); 3] = [(b"a", b"m"), (b"a", b"n"), (b"b", b"n")];
 /// The longest filling of a value.
 const FILLING_MAX: u64 = 400;
-
-/// A table for such rows.
-pub fn table(name: TableName) -> TableDescriptor {
-    TableDescriptor::new(name).with_family(FamilyDescriptor::new("a")).with_family(FamilyDescriptor::new("b"))
-}
 
 /// Where the regions of a table of up to 16 begin, if rows begin with a hexadecimal digit.
 pub fn split_keys(regions: u64) -> Vec<Bytes> {
@@ -58,7 +52,17 @@ pub fn put(row: &Bytes, version: u64, timestamps: Timestamps) -> Mutation {
     Mutation::put(row.clone(), COLUMNS.map(cell).to_vec())
 }
 
-/// Deletes all versions of `row` before `version`, by markers of families or of columns.
+/// The same as several mutations, one a family, which must be made as one. With the version as timestamp, what is older
+/// is deleted by another one first.
+pub fn put_in_parts(row: &Bytes, version: u64, timestamps: Timestamps) -> Vec<Mutation> {
+    let cells = put(row, version, timestamps).cells;
+    let (of_a, of_b): (Vec<_>, Vec<_>) = cells.into_iter().partition(|cell| cell.view(0).family() == b"a");
+    let older = (timestamps == Timestamps::Versions).then(|| delete(row, version - 1, true));
+    let puts = [of_a, of_b].map(|cells| Mutation::put(row.clone(), cells));
+    older.into_iter().chain(puts).collect()
+}
+
+/// Deletes all versions of `row` up to `version`, by markers of families or of columns.
 pub fn delete(row: &Bytes, version: u64, by_columns: bool) -> Mutation {
     let timestamp = Timestamps::Versions.of(version);
     let marker = |(family, qualifier): (&[u8], &[u8])| {

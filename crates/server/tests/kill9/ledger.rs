@@ -21,9 +21,26 @@ pub struct Ledger {
     last_version: u64,
 }
 
+/// What a row held at some moment, as far as it was acknowledged.
+#[derive(Clone, Copy, Debug)]
+pub struct Floor {
+    /// The last acknowledged content.
+    pub acknowledged: Content,
+    is_deleted_at_times: bool,
+}
+
+impl Floor {
+    /// Whether the row will be there from then on.
+    pub fn stays(&self) -> bool {
+        self.acknowledged.is_some() && !self.is_deleted_at_times
+    }
+}
+
 #[derive(Default)]
 struct Entry {
     acknowledged: Content,
+    // Whether a delete was ever sent.
+    is_deleted_at_times: bool,
     // In the order in which they were sent.
     open: Vec<Content>,
     // The newest version sent, whatever became of it.
@@ -64,6 +81,7 @@ impl Ledger {
     pub fn sending(&mut self, row: &Bytes, content: Content) {
         let entry = self.rows.entry(row.clone()).or_default();
         entry.open.push(content);
+        entry.is_deleted_at_times |= content.is_none();
         entry.newest = entry.newest.max(content.unwrap_or(0));
     }
 
@@ -72,6 +90,25 @@ impl Ledger {
         let entry = self.rows.get_mut(row).expect("it was sent before");
         entry.acknowledged = entry.open.pop().expect("it was sent before");
         entry.open.clear();
+    }
+
+    /// What is acknowledged of every row.
+    pub fn floor(&self) -> BTreeMap<Bytes, Floor> {
+        let floor = |entry: &Entry| Floor {
+            acknowledged: entry.acknowledged,
+            is_deleted_at_times: entry.is_deleted_at_times,
+        };
+        self.rows.iter().map(|(row, entry)| (row.clone(), floor(entry))).collect()
+    }
+
+    /// The newest version given out.
+    pub fn newest(&self) -> u64 {
+        self.last_version
+    }
+
+    /// All rows are gone; versions go on where they were.
+    pub fn clear(&mut self) {
+        self.rows.clear();
     }
 
     /// How many rows were ever written.

@@ -1,4 +1,5 @@
-//! Tables that come and go: created, written, flushed, disabled, enabled, deleted, whatever the kill interrupts.
+//! Tables that come and go: created, written, flushed, altered, disabled, truncated, enabled, deleted, whatever the kill
+//! interrupts.
 //!
 //! After a kill a table is where the last acknowledged change left it, or where the interrupted one would have: never
 //! between. An enabled one has all its regions, each takes a write, and its rows are those of its ledger. Names are
@@ -12,12 +13,13 @@ use std::time::Duration;
 use base::env::Env;
 use bytes::Bytes;
 use cell::mutation::Mutation;
-use cell::schema::TableName;
+use cell::schema::{TableDescriptor, TableName};
 use client::{Admin, Client};
 use wire::meta::TableState;
 
 use crate::cells::{self, Timestamps};
 use crate::chance::Chance;
+use crate::forms::Altered;
 use crate::ledger::Ledger;
 use crate::world::{Load, scan};
 
@@ -39,9 +41,29 @@ enum State {
 struct SideTable {
     state: State,
     // A change that was sent and not acknowledged.
-    attempted: Option<State>,
+    attempted: Option<Change>,
+    altered: Altered,
     regions: u64,
     ledger: Ledger,
+}
+
+/// A change of a table's state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Change {
+    To(State),
+    /// A disabled table is emptied and enabled; it keeps its regions or gets one.
+    Truncate {
+        keep_regions: bool,
+    },
+}
+
+impl Change {
+    fn to(self) -> State {
+        match self {
+            Change::To(state) => state,
+            Change::Truncate { .. } => State::Enabled,
+        }
+    }
 }
 
 /// The tables, as the one who changes them knows them.
@@ -52,7 +74,8 @@ pub struct SideTables {
 
 /// The next thing to do.
 enum Step {
-    Change(State),
+    Change(Change),
+    Alter(TableDescriptor),
     Write(Vec<(Bytes, Mutation)>),
     Flush,
 }
@@ -68,6 +91,7 @@ impl SideTables {
             let (name, step) = self.choose();
             let outcome = match &step {
                 Step::Change(to) => self.change(&client.admin(), &name, *to).await,
+                Step::Alter(next) => client.admin().modify_table(next).await,
                 Step::Write(writes) => {
                     let mutations = writes.iter().map(|(_, mutation)| mutation.clone()).collect();
                     client.table(name.clone()).mutate_all(mutations).await
@@ -94,16 +118,21 @@ impl SideTables {
         let table = tables.entry(name.clone()).or_insert_with(|| SideTable {
             state: State::Absent,
             attempted: None,
+            altered: Altered::new(name.clone(), chance),
             regions: chance.within(1..5),
             ledger: Ledger::default(),
         });
         let step = match table.state {
-            State::Absent => Step::Change(State::Enabled),
-            State::Enabled if chance.once_in(4) => Step::Change(State::Disabled),
+            State::Absent => Step::Change(Change::To(State::Enabled)),
+            State::Enabled if chance.once_in(4) => Step::Change(Change::To(State::Disabled)),
             State::Enabled if chance.once_in(4) => Step::Flush,
+            State::Enabled | State::Disabled if chance.once_in(6) => Step::Alter(table.altered.next(chance)),
             State::Enabled => Step::Write(table.next_writes(chance)),
-            State::Disabled if chance.once_in(2) => Step::Change(State::Absent),
-            State::Disabled => Step::Change(State::Enabled),
+            State::Disabled if chance.once_in(3) => Step::Change(Change::To(State::Absent)),
+            State::Disabled if chance.once_in(2) => {
+                Step::Change(Change::Truncate { keep_regions: chance.once_in(2) })
+            }
+            State::Disabled => Step::Change(Change::To(State::Enabled)),
         };
         if let Step::Change(to) = &step {
             table.attempted = Some(*to);
@@ -111,15 +140,18 @@ impl SideTables {
         (name, step)
     }
 
-    async fn change(&self, admin: &Admin, name: &TableName, to: State) -> client::Result<()> {
-        let (from, regions) = {
+    async fn change(&self, admin: &Admin, name: &TableName, change: Change) -> client::Result<()> {
+        let (from, regions, descriptor) = {
             let tables = self.lock();
-            (tables[name].state, tables[name].regions)
+            let table = &tables[name];
+            (table.state, table.regions, table.altered.descriptor().clone())
+        };
+        let to = match change {
+            Change::Truncate { keep_regions } => return admin.truncate_table(name, keep_regions).await,
+            Change::To(to) => to,
         };
         match (from, to) {
-            (State::Absent, _) => {
-                admin.create_table(&cells::table(name.clone()), &cells::split_keys(regions)).await
-            }
+            (State::Absent, _) => admin.create_table(&descriptor, &cells::split_keys(regions)).await,
             (_, State::Enabled) => admin.enable_table(name).await,
             (_, State::Disabled) => admin.disable_table(name).await,
             (_, State::Absent) => admin.delete_table(name).await,
@@ -130,15 +162,16 @@ impl SideTables {
         let mut tables = self.lock();
         let table = tables.get_mut(name).expect("chosen before");
         match step {
-            Step::Change(State::Absent) => drop(tables.remove(name)),
-            Step::Change(to) => (table.state, table.attempted) = (to, None),
+            Step::Change(Change::To(State::Absent)) => drop(tables.remove(name)),
+            Step::Change(change) => table.changed(change),
+            Step::Alter(_) => table.altered.done(),
             Step::Write(writes) => writes.iter().for_each(|(row, _)| table.ledger.acknowledged(row)),
             Step::Flush => {}
         }
     }
 
     /// Looks at every table after a start; what is wrong, in words.
-    pub async fn verify(&self, env: &Env, client: &Client, data: &Path, main: &TableName) -> Vec<String> {
+    pub async fn verify(&self, env: &Env, client: &Client, data: &Path, fixed: &[TableName]) -> Vec<String> {
         let admin = client.admin();
         if let Err(wrong) = procedures_end(env, &admin).await {
             return vec![wrong];
@@ -148,16 +181,18 @@ impl SideTables {
         for name in known {
             let mut table = self.lock().remove(&name).expect("known");
             let found = table.verify(client, &name, data, &self.chance).await;
-            wrong.extend(found.unwrap_or_else(|error| vec![error.to_string()]).iter().map(|what| {
-                format!("table {name} ({:?}, attempted {:?}): {what}", table.state, table.attempted)
-            }));
-            table.attempted = None;
+            wrong.extend(
+                found
+                    .unwrap_or_else(|error| vec![error.to_string()])
+                    .iter()
+                    .map(|what| format!("table {name} ({:?}): {what}", table.state)),
+            );
             if table.state != State::Absent {
                 self.lock().insert(name, table);
             }
         }
         let mut expected: Vec<_> = self.lock().keys().cloned().collect();
-        expected.push(main.clone());
+        expected.extend_from_slice(fixed);
         expected.sort();
         match admin.list_tables(None, false).await {
             Ok(mut listed) => {
@@ -173,6 +208,15 @@ impl SideTables {
 }
 
 impl SideTable {
+    /// A change was made.
+    fn changed(&mut self, change: Change) {
+        if let Change::Truncate { keep_regions } = change {
+            self.ledger.clear();
+            self.regions = if keep_regions { self.regions } else { 1 };
+        }
+        (self.state, self.attempted) = (change.to(), None);
+    }
+
     fn next_writes(&mut self, chance: &Chance) -> Vec<(Bytes, Mutation)> {
         let first = chance.within(0..ROWS);
         let rows = (first..first + chance.within(1..20)).map(|number| cells::row_key("s", number % ROWS));
@@ -204,10 +248,17 @@ impl SideTable {
             Some(TableState::Disabled) => State::Disabled,
             Some(between) => return Ok(vec![format!("is left {between:?}")]),
         };
-        if found != self.state && Some(found) != self.attempted {
-            return Ok(vec![format!("is {found:?}")]);
+        match self.attempted.take() {
+            _ if found == self.state => {}
+            Some(change) if found == change.to() => self.changed(change),
+            attempted => return Ok(vec![format!("is {found:?}, attempted {attempted:?}")]),
         }
-        self.state = found;
+        if found != State::Absent {
+            let wrong = self.altered.verify(&admin).await?;
+            if !wrong.is_empty() {
+                return Ok(wrong);
+            }
+        }
         match found {
             State::Absent => Ok(nothing_left(client, name, data).await),
             State::Disabled if chance.once_in(2) => Ok(vec![]),

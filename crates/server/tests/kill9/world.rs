@@ -4,23 +4,28 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use base::env::{Env, TaskClass};
 use bytes::Bytes;
 use cell::query::{Get, Scan};
 use cell::schema::TableName;
-use client::{Action, Client, ClientOptions, Registry, Table};
+use client::{Action, Admin, Client, ClientOptions, Registry, Table};
 use tokio::task::JoinHandle;
 
+use crate::accounts::Accounts;
 use crate::cells::{self, Seen};
+use crate::chains::Chains;
 use crate::chance::Chance;
+use crate::disorder::Disorder;
+use crate::forms::Altered;
 use crate::ledger::Ledger;
+use crate::network;
 use crate::server::Server;
+use crate::snapshots::Snapshots;
 use crate::tables::SideTables;
 use crate::writer::{Witness, Writer};
-use crate::{disorder, network};
 
 /// Small memstores and logs: hundreds of rows fill them.
 const SETTINGS: [&str; 4] = [
@@ -31,6 +36,9 @@ const SETTINGS: [&str; 4] = [
 ];
 const WRITERS: u64 = 8;
 const REGIONS: u64 = 4;
+/// Those who change accounts, and those who contend for links of chains; each of the latter for all.
+const OWNERS: u64 = 3;
+const CONTENDERS: u64 = 3;
 /// Rows read one by one after a start, besides the scan.
 const GETS: usize = 60;
 /// Violations named in a report.
@@ -73,10 +81,22 @@ impl Load {
 
     /// Takes note of an operation that failed; after the kill all do.
     pub fn failed(&self, what: &str, error: &client::Error) {
-        let mut failures = self.failures.lock().expect("no holder of this lock panics");
+        let mut failures = self.failures();
         if !self.is_over() && failures.len() < NAMED {
             failures.push(format!("{what}: {error}"));
         }
+    }
+
+    /// Takes note of an answer that was wrong.
+    pub fn wrong(&self, what: String) {
+        let mut failures = self.failures();
+        if failures.len() < NAMED {
+            failures.push(what);
+        }
+    }
+
+    fn failures(&self) -> MutexGuard<'_, Vec<String>> {
+        self.failures.lock().expect("no holder of this lock panics")
     }
 }
 
@@ -96,6 +116,18 @@ pub async fn scan(table: &Table) -> client::Result<BTreeMap<Bytes, Seen>> {
     Ok(seen)
 }
 
+fn main() -> TableName {
+    TableName::parse("main").expect("a legal name")
+}
+
+fn changed() -> TableName {
+    TableName::parse("changed").expect("a legal name")
+}
+
+fn lock(table: &Mutex<Altered>) -> MutexGuard<'_, Altered> {
+    table.lock().expect("no holder of this lock panics")
+}
+
 /// The directory, what is known of it, and the server on it.
 pub struct World {
     env: Env,
@@ -103,8 +135,13 @@ pub struct World {
     dir: PathBuf,
     images: Option<PathBuf>,
     witness: Witness,
-    table: TableName,
+    // Of rows that writers own, and of those that depend on what is stored.
+    main: Arc<Mutex<Altered>>,
+    changed: Arc<Mutex<Altered>>,
     ledger: Arc<Mutex<Ledger>>,
+    accounts: Arc<Accounts>,
+    chains: Arc<Chains>,
+    snapshots: Arc<Snapshots>,
     side_tables: Arc<SideTables>,
     kills: u64,
     kills_at_start: u64,
@@ -120,14 +157,21 @@ impl World {
         std::fs::create_dir_all(&dir).expect("a directory for the test can be made");
         println!("GRAMPUS_KILL_SEED={seed} in {}", dir.display());
         let chance = Chance::new(seed);
+        let part = || Chance::new(chance.seed());
+        let table = |name| Arc::new(Mutex::new(Altered::new(name, &part())));
+        let ledger = Arc::<Mutex<Ledger>>::default();
         World {
             env,
             dir,
             images: std::env::var_os("GRAMPUS_KEEP_IMAGES").map(|images| Path::new(&images).join(name)),
             witness,
-            table: TableName::parse("main").expect("a legal name"),
-            ledger: Arc::default(),
-            side_tables: Arc::new(SideTables::new(Chance::new(chance.seed()))),
+            main: table(main()),
+            changed: table(changed()),
+            accounts: Arc::new(Accounts::new(part(), witness)),
+            chains: Arc::new(Chains::new(part())),
+            snapshots: Arc::new(Snapshots::new(main(), ledger.clone())),
+            ledger,
+            side_tables: Arc::new(SideTables::new(part())),
             chance,
             kills: 0,
             kills_at_start: 0,
@@ -149,7 +193,7 @@ impl World {
         end(tasks).await;
         self.kills += 1;
         self.keep_image();
-        let failures = load.failures.lock().expect("no holder of this lock panics");
+        let failures = load.failures();
         match failures.is_empty() {
             true => Ok(()),
             false => Err(self.report("failed before the kill", &failures)),
@@ -171,6 +215,7 @@ impl World {
     pub fn finish(self) {
         let rows = self.ledger.lock().expect("no holder of this lock panics").len();
         println!("{} kills under load, {} at the start; {rows} rows", self.kills, self.kills_at_start);
+        println!("{}; {}", self.accounts.summary(), self.chains.summary());
         std::fs::remove_dir_all(&self.dir).expect("the test's directory can be removed");
     }
 
@@ -200,21 +245,48 @@ impl World {
     /// Holds all that is there against all that must be.
     async fn look(&mut self, client: &Client) -> Result<(), String> {
         if self.kills == 0 {
-            let table = cells::table(self.table.clone());
-            let made = client.admin().create_table(&table, &cells::split_keys(REGIONS)).await;
-            return made.map_err(|error| self.report("the first table", &[error.to_string()]));
+            let made = self.make_tables(&client.admin()).await;
+            return made.map_err(|error| self.report("the first tables", &[error.to_string()]));
         }
-        let wrong = self.side_tables.verify(&self.env, client, &self.data(), &self.table).await;
+        let wrong = self.side_tables.verify(&self.env, client, &self.data(), &[changed(), main()]).await;
         if !wrong.is_empty() {
             return Err(self.report("tables", &wrong));
+        }
+        let wrong = self.look_at_changes(client).await;
+        let wrong = wrong.unwrap_or_else(|error| vec![format!("cannot be read: {error}")]);
+        if !wrong.is_empty() {
+            return Err(self.report("changes", &wrong));
         }
         let wrong = self.look_at_rows(client).await;
         let wrong = wrong.unwrap_or_else(|error| vec![format!("cannot be read: {error}")]);
         if wrong.is_empty() { Ok(()) } else { Err(self.report("rows", &wrong)) }
     }
 
+    async fn make_tables(&self, admin: &Admin) -> client::Result<()> {
+        for table in [&self.main, &self.changed] {
+            let descriptor = lock(table).descriptor().clone();
+            admin.create_table(&descriptor, &cells::split_keys(REGIONS)).await?;
+        }
+        Ok(())
+    }
+
+    /// Looks at what depends on what was stored, at the descriptors and at the snapshots.
+    async fn look_at_changes(&self, client: &Client) -> client::Result<Vec<String>> {
+        let mut wrong = Vec::new();
+        for table in [&self.main, &self.changed] {
+            let mut altered = lock(table).clone();
+            wrong.extend(altered.verify(&client.admin()).await?);
+            *lock(table) = altered;
+        }
+        let table = client.table(changed());
+        wrong.extend(self.accounts.verify(&table).await?);
+        wrong.extend(self.chains.verify(&table).await?);
+        wrong.extend(self.snapshots.verify(client, &self.chance).await?);
+        Ok(wrong)
+    }
+
     async fn look_at_rows(&self, client: &Client) -> client::Result<Vec<String>> {
-        let table = client.table(self.table.clone());
+        let table = client.table(main());
         let regions = table.regions().await?.len() as u64;
         if regions != REGIONS {
             return Ok(vec![format!("{regions} of {REGIONS} regions are open")]);
@@ -242,20 +314,33 @@ impl World {
     fn begin_load(&self, client: &Client, load: &Arc<Load>) -> Vec<JoinHandle<()>> {
         let spawn = |task| self.env.spawn(TaskClass::Service, task);
         let writer = |number| Writer {
-            table: client.table(self.table.clone()),
+            table: client.table(main()),
             ledger: self.ledger.clone(),
             number,
             chance: Chance::new(self.chance.seed()),
             witness: self.witness,
             env: self.env.clone(),
         };
-        let chance = Chance::new(self.chance.seed());
-        let disorder =
-            disorder::run(self.env.clone(), client.admin(), self.table.clone(), chance, load.clone());
+        let disorder = Disorder {
+            tables: vec![self.main.clone(), self.changed.clone()],
+            snapshots: self.snapshots.clone(),
+            chance: Chance::new(self.chance.seed()),
+        };
+        let disorder = disorder.run(self.env.clone(), client.admin(), load.clone());
         let changes = self.side_tables.clone().run(self.env.clone(), client.clone(), load.clone());
         let mut tasks: Vec<_> = (0..WRITERS)
             .map(|number| spawn(Box::pin(writer(number).run(load.clone())) as base::BoxFuture<'static, ()>))
             .collect();
+        let changed = client.table(changed());
+        for owner in 0..OWNERS {
+            let (accounts, table) = (self.accounts.clone(), changed.clone());
+            let task = accounts.run(owner, OWNERS, table, self.env.clone(), load.clone());
+            tasks.push(spawn(Box::pin(task)));
+        }
+        for _ in 0..CONTENDERS {
+            let task = self.chains.clone().run(changed.clone(), self.env.clone(), load.clone());
+            tasks.push(spawn(Box::pin(task)));
+        }
         tasks.push(spawn(Box::pin(disorder)));
         tasks.push(spawn(Box::pin(changes)));
         tasks

@@ -22,6 +22,9 @@ pub enum Witness {
     Honest,
     /// When it is sent: a planted error, which the check must notice.
     TooEarly,
+    /// When the server has said so; but what is sent again goes under another nonce, as if the server had forgotten
+    /// the first: a planted error too.
+    FreshNonces,
 }
 
 /// One writer.
@@ -52,10 +55,10 @@ impl Writer {
 
     /// One write to each row.
     async fn write(&self, rows: &[Bytes], load: &Load) {
-        let mutations: Vec<_> = rows.iter().map(|row| self.next_mutation(row)).collect();
-        let outcomes = match &mutations[..] {
-            [single] => vec![self.table.mutate(single).await],
+        let outcomes = match rows {
+            [row] => vec![self.write_single(row).await],
             _ => {
+                let mutations: Vec<_> = rows.iter().map(|row| self.next_mutation(row)).collect();
                 let actions = mutations.into_iter().map(Action::Mutate).collect();
                 let outcomes = self.table.batch(actions).await;
                 outcomes.into_iter().map(|outcome| outcome.map(drop)).collect()
@@ -72,22 +75,39 @@ impl Writer {
         }
     }
 
+    /// One write to a row: as one mutation, or as several that are made as one.
+    async fn write_single(&self, row: &Bytes) -> client::Result<()> {
+        if self.chance.once_in(2) {
+            return self.table.mutate(&self.next_mutation(row)).await;
+        }
+        let version = self.next_version(row, true);
+        self.table.mutate_row(&cells::put_in_parts(row, version, self.timestamps())).await
+    }
+
     /// A put or, now and then, a delete; in the ledger when it returns. Rows whose timestamps are the server's are
     /// only put: a delete hides puts of its own millisecond too, also those that come after it.
     fn next_mutation(&self, row: &Bytes) -> Mutation {
-        let timestamps =
-            if self.number.is_multiple_of(2) { Timestamps::OfServer } else { Timestamps::Versions };
+        let is_delete = self.timestamps() == Timestamps::Versions && self.chance.once_in(6);
+        let version = self.next_version(row, !is_delete);
+        match is_delete {
+            true => cells::delete(row, version, self.chance.once_in(2)),
+            false => cells::put(row, version, self.timestamps()),
+        }
+    }
+
+    /// A version for a put or a delete that is about to be sent.
+    fn next_version(&self, row: &Bytes, is_put: bool) -> u64 {
         let mut ledger = self.ledger();
         let version = ledger.next_version();
-        let is_delete = timestamps == Timestamps::Versions && self.chance.once_in(6);
-        ledger.sending(row, (!is_delete).then_some(version));
+        ledger.sending(row, is_put.then_some(version));
         if self.witness == Witness::TooEarly {
             ledger.acknowledged(row);
         }
-        match is_delete {
-            true => cells::delete(row, version, self.chance.once_in(2)),
-            false => cells::put(row, version, timestamps),
-        }
+        version
+    }
+
+    fn timestamps(&self) -> Timestamps {
+        if self.number.is_multiple_of(2) { Timestamps::OfServer } else { Timestamps::Versions }
     }
 
     fn ledger(&self) -> std::sync::MutexGuard<'_, Ledger> {

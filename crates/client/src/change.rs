@@ -1,0 +1,91 @@
+//! Changes of one row that are made whole, that depend on what is stored, or that tell what they left.
+//!
+//! A call whose answer is lost is made again. Increments and appends are recognised by their nonce; the rest is not, so
+//! [`Table::check_and_mutate`] may say `false` of a change that its own first try made, as HBase's client does.
+
+use bytes::Bytes;
+use cell::condition::Condition;
+use cell::mutation::Mutation;
+use proto::{MultiRequest, MultiResponse, MutateRequest, MutateResponse, RegionAction};
+use rpc::CellBlock;
+use wire::convert;
+use wire::exception::JavaException;
+
+use crate::Table;
+use crate::error::{Error, Result};
+use crate::locations::Location;
+use crate::message::{Cells, Row};
+
+impl Table {
+    /// Makes an increment or append, under the nonce that it has; the cells as it left them.
+    ///
+    /// # Errors
+    /// [`Error`]. After [`Error::Connection`] or [`Error::Exhausted`] it may have been done or not: sent again under
+    /// the same nonce it is done once.
+    pub async fn change(&self, mutation: &Mutation) -> Result<Row> {
+        let mut cells = CellBlock::new();
+        let message = convert::to_proto::mutation_in_block(mutation, cells.tail());
+        let nonce_group = (mutation.nonce.1 != 0).then_some(mutation.nonce.0);
+        let request = |location: &Location| MutateRequest {
+            region: convert::region_specifier(&location.region),
+            mutation: message.clone(),
+            nonce_group,
+            ..MutateRequest::default()
+        };
+        let (response, cells): (MutateResponse, Bytes) =
+            self.at_row(&mutation.row, "Mutate", cells, request).await?;
+        Cells::of(cells).row(&response.result.unwrap_or_default())
+    }
+
+    /// Puts into and deletes from one row, all or nothing.
+    ///
+    /// # Errors
+    /// [`Error`], as [`Table::mutate`].
+    pub async fn mutate_row(&self, mutations: &[Mutation]) -> Result<()> {
+        self.change_row(None, mutations).await.map(drop)
+    }
+
+    /// Changes a row, all or nothing, if `condition` holds of it; whether it did.
+    ///
+    /// # Errors
+    /// [`Error`], as [`Table::mutate`].
+    pub async fn check_and_mutate(&self, condition: &Condition, mutations: &[Mutation]) -> Result<bool> {
+        self.change_row(Some(condition), mutations).await
+    }
+
+    /// # Panics
+    /// If there are no mutations.
+    async fn change_row(&self, condition: Option<&Condition>, mutations: &[Mutation]) -> Result<bool> {
+        let mut cells = CellBlock::new();
+        let action = |(place, mutation): (usize, &Mutation)| proto::Action {
+            index: Some(place as u32),
+            mutation: Some(convert::to_proto::mutation_in_block(mutation, cells.tail())),
+            ..proto::Action::default()
+        };
+        let action: Vec<_> = mutations.iter().enumerate().map(action).collect();
+        let condition = condition.map(convert::to_proto::condition);
+        let request = |location: &Location| MultiRequest {
+            region_action: vec![RegionAction {
+                region: convert::region_specifier(&location.region),
+                atomic: Some(true),
+                condition: condition.clone(),
+                action: action.clone(),
+            }],
+            ..MultiRequest::default()
+        };
+        let row = &mutations.first().expect("a change has a mutation").row;
+        self.at_row_until(row, "Multi", cells, request, |response, _| read(&response)).await
+    }
+}
+
+/// Whether the only action was made.
+fn read(response: &MultiResponse) -> Result<bool> {
+    let [outcome] = &response.region_action_result[..] else {
+        return Err(Error::Malformed("the answer to one region's action has not one part".into()));
+    };
+    let of_entries = outcome.result_or_exception.iter().find_map(|entry| entry.exception.as_ref());
+    match outcome.exception.as_ref().or(of_entries) {
+        Some(exception) => Err(JavaException::from_pair(exception).into()),
+        None => Ok(outcome.processed()),
+    }
+}

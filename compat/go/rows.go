@@ -107,11 +107,17 @@ func (b bed) exists(row string, options ...option) (string, error) {
 }
 
 func (b bed) scan(start, stop string, options ...option) (string, error) {
+	results, err := b.results(start, stop, options...)
+	return list(results), err
+}
+
+// results are what a scanner gives, to its end or to the first error.
+func (b bed) results(start, stop string, options ...option) ([]*hrpc.Result, error) {
 	ctx, done := within()
 	defer done()
 	call, err := hrpc.NewScanRangeStr(ctx, b.table, start, stop, options...)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	scanner := b.client.Scan(call)
 	defer scanner.Close()
@@ -119,9 +125,9 @@ func (b bed) scan(start, stop string, options ...option) (string, error) {
 	for {
 		next, err := scanner.Next()
 		if err == io.EOF {
-			return list(results), nil
+			return results, nil
 		} else if err != nil {
-			return "", err
+			return results, err
 		}
 		results = append(results, next)
 	}

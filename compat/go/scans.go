@@ -99,7 +99,13 @@ func large(b bed) {
 	b.seeScan("all of them", "w", "x")
 	b.seeScan("reversed", "x", "w", hrpc.Reversed())
 	b.seeScan("in small pieces", "w", "x", hrpc.MaxResultSize(500_000))
-	b.seeScan("partial", "w", "w2", hrpc.MaxResultSize(500_000), hrpc.AllowPartialResults())
+	// HBase ends an answer early where it changes the way it reads files, so the borders of pieces are no promise.
+	pieces, err := b.results("w", "w2", hrpc.MaxResultSize(500_000), hrpc.AllowPartialResults())
+	var all []*hrpc.Cell
+	for _, piece := range pieces {
+		all = append(all, piece.Cells...)
+	}
+	see("partial", fmt.Sprint(len(pieces) > 2, " ", cells(all)), err)
 }
 
 func refusedScans(b bed) {

@@ -21,7 +21,8 @@ func snapshots(s *session) {
 	does("take", s.admin.CreateSnapshot(s.snapshot(one, b.table)))
 	does("take again", s.admin.CreateSnapshot(s.snapshot(one, b.table)))
 	does("of a table that is not there", s.admin.CreateSnapshot(s.snapshot(two, s.name("nosuch"))))
-	does("without a flush", s.admin.CreateSnapshot(s.snapshot(two, b.table, hrpc.SnapshotSkipFlush())))
+	owned := s.snapshot(two, b.table, hrpc.SnapshotSkipFlush(), hrpc.SnapshotOwner("someone"))
+	does("without a flush", s.admin.CreateSnapshot(owned))
 	s.seeSnapshots("list")
 	must(b.put("a", values("f:q=after"), at(6)))
 	must(b.put("new", values("f:q=after"), at(6)))
@@ -45,6 +46,8 @@ func snapshots(s *session) {
 
 func (s *session) snapshot(name, table string, options ...func(hrpc.Call) error) *hrpc.Snapshot {
 	ctx, _ := within()
+	// The library's own default is the layout of HBase 0.94, which Grampus does not write.
+	options = append([]func(hrpc.Call) error{hrpc.SnapshotVersion(2)}, options...)
 	call, err := hrpc.NewSnapshot(ctx, name, table, options...)
 	must(err)
 	return call

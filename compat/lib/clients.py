@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 
+import pe
 from javatools import COMPAT, TARGET, client_class_path, conf_directory, die, java, maven
 
 
@@ -64,7 +65,7 @@ class GoClient:
 
 
 class AsynchbaseClient:
-    """compat/asynchbase: asynchbase 1.8.2, which speaks the protocol of HBase 0.96 and later."""
+    """compat/asynchbase: asynchbase 1.8.2, which speaks the protocol of HBase 0.96 and later, but makes no tables."""
 
     name = "asynchbase"
     records = True
@@ -79,6 +80,9 @@ class AsynchbaseClient:
         return [_output([java(), "-cp", self._class_path(), "compat.async.Main", "--list"])[0].split(), []]
 
     def run(self, endpoint, suites, **how):
+        for suite in self.suites()[0] if suites == ["all"] else suites:
+            pe.tool(endpoint, "drop", f"compat_async_{suite}")
+            pe.tool(endpoint, "create", f"compat_async_{suite}", "f,g", "r20", "r40")
         command = [java(), "-Xmx512m", "-cp", self._class_path(), "compat.async.Main"]
         return subprocess.run([*command, f"{endpoint.host}:{endpoint.zookeeper}", *suites], **how)
 

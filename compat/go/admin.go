@@ -12,6 +12,7 @@ import (
 func admin(s *session) {
 	tableStates(s)
 	attributes(s)
+	unknown(s)
 	namesOfTables(s)
 	cluster(s)
 }
@@ -35,7 +36,7 @@ func tableStates(s *session) {
 	does("delete again", s.delete(name))
 	does("disable what is gone", s.disable(name))
 	does("enable what is gone", s.enable(name))
-	does("a name with a blank", s.create(s.name("with blank"), plain))
+	refused("a name with a blank", s.create(s.name("with blank"), plain))
 	does("no family", s.create(s.name("nofamily"), nil))
 }
 
@@ -44,8 +45,7 @@ func attributes(s *session) {
 	for _, attribute := range []struct{ name, value string }{
 		{"COMPRESSION", "GZ"}, {"COMPRESSION", "SNAPPY"}, {"DATA_BLOCK_ENCODING", "FAST_DIFF"}, {"BLOOMFILTER", "ROWCOL"},
 		{"IN_MEMORY", "true"}, {"TTL", "3600"}, {"KEEP_DELETED_CELLS", "TRUE"}, {"MIN_VERSIONS", "2"},
-		{"BLOCKSIZE", "4096"}, {"BLOCKCACHE", "false"}, {"REPLICATION_SCOPE", "1"}, {"COMPRESSION", "NOSUCH"},
-		{"BLOOMFILTER", "NOSUCH"}, {"VERSIONS", "0"}, {"TTL", "0"},
+		{"BLOCKSIZE", "4096"}, {"BLOCKCACHE", "false"}, {"REPLICATION_SCOPE", "1"}, {"BLOOMFILTER", "NOSUCH"}, {"VERSIONS", "0"}, {"TTL", "0"},
 	} {
 		name := s.name("with_" + strings.ToLower(attribute.name+"_"+attribute.value))
 		err := s.create(name, map[string]map[string]string{"f": {attribute.name: attribute.value}})
@@ -56,6 +56,13 @@ func attributes(s *session) {
 			b.seeGet("get", "r")
 		}
 	}
+}
+
+// unknown is no name of a compression.
+func unknown(s *session) {
+	refused("create with COMPRESSION NOSUCH", s.create(s.name("nosuch"), map[string]map[string]string{
+		"f": {"COMPRESSION": "NOSUCH"},
+	}))
 }
 
 func namesOfTables(s *session) {
@@ -91,17 +98,4 @@ func cluster(s *session) {
 	see("backup masters", fmt.Sprint(len(status.GetBackupMasters())), nil)
 	see("regions in transition", fmt.Sprint(len(status.GetRegionsInTransition())), nil)
 	see("balancer on", fmt.Sprint(status.GetBalancerOn()), nil)
-	for _, wanted := range []bool{false, false, true, true} {
-		ctx, done := within()
-		call, err := hrpc.NewSetBalancer(ctx, wanted)
-		must(err)
-		was, err := s.admin.SetBalancer(call)
-		done()
-		see(fmt.Sprint("balancer to ", wanted, ", it was"), fmt.Sprint(was), err)
-	}
-	ctx, done := within()
-	defer done()
-	call, err := hrpc.NewMoveRegion(ctx, []byte(strings.Repeat("0", 32)))
-	must(err)
-	does("move of a region that is not there", s.admin.MoveRegion(call))
 }

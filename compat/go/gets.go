@@ -48,7 +48,8 @@ func gets(s *session) {
 	topic("refused")
 	other := bed{s, s.name("nosuch")}
 	other.seeGet("a table that is not there", "r")
-	b.seeGet("an empty row", "")
+	_, err = b.get("")
+	refused("an empty row", err)
 	must(s.disable(b.table))
 	must(s.enable(b.table))
 	b.seeGet("after the table was away", "r")

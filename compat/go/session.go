@@ -131,3 +131,16 @@ func see(step string, answer string, err error) {
 func does(step string, err error) {
 	see(step, "ok", err)
 }
+
+// refused notes that the server refuses something for good. HBase says so with a bare IOException where a Java
+// exception of another kind lies below, which its own clients repeat in vain; either class is taken.
+func refused(step string, err error) {
+	answer := "it was not"
+	if err != nil {
+		answer = exception(err)
+	}
+	if answer == "!IOException" || answer == "!DoNotRetryIOException" {
+		answer = "yes"
+	}
+	fmt.Println("refused: " + step + ": " + answer)
+}

@@ -26,7 +26,7 @@ func snapshots(s *session) {
 	s.seeSnapshots("list")
 	must(b.put("a", values("f:q=after"), at(6)))
 	must(b.put("new", values("f:q=after"), at(6)))
-	does("restore while enabled", s.admin.RestoreSnapshot(s.snapshot(one, b.table)))
+	refused("restore while enabled", s.admin.RestoreSnapshot(s.snapshot(one, b.table)))
 	does("disable", s.disable(b.table))
 	does("snapshot of a disabled table", s.admin.CreateSnapshot(s.snapshot(s.name("snap3"), b.table)))
 	does("restore", s.admin.RestoreSnapshot(s.snapshot(one, b.table)))

@@ -80,9 +80,8 @@ class AsynchbaseClient:
         return [_output([java(), "-cp", self._class_path(), "compat.async.Main", "--list"])[0].split(), []]
 
     def run(self, endpoint, suites, **how):
-        for suite in self.suites()[0] if suites == ["all"] else suites:
-            pe.tool(endpoint, "drop", f"compat_async_{suite}")
-            pe.tool(endpoint, "create", f"compat_async_{suite}", "f,g", "r20", "r40")
+        tables = [f"compat_async_{suite}" for suite in (self.suites()[0] if suites == ["all"] else suites)]
+        pe.tool(endpoint, "create", ",".join(tables), "f,g", "r20", "r40")
         command = [java(), "-Xmx512m", "-cp", self._class_path(), "compat.async.Main"]
         return subprocess.run([*command, f"{endpoint.host}:{endpoint.zookeeper}", *suites], **how)
 

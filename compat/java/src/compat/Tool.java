@@ -24,7 +24,7 @@ import org.apache.hadoop.hbase.util.Bytes;
  *   settle TABLE    flushes and compacts the table and waits until that is done
  *   drop TABLE...   deletes tables, whether they exist or not
  *   sum TABLE       prints the sum of all values of eight bytes
- *   create TABLE FAMILY[,FAMILY...] [SPLIT...]   creates a table whose families keep five versions
+ *   create TABLE[,TABLE...] FAMILY[,FAMILY...] [SPLIT...]   creates tables anew, whose families keep five versions
  * </pre>
  */
 public final class Tool {
@@ -34,11 +34,15 @@ public final class Tool {
   public static void main(String[] arguments) throws Exception {
     Configuration conf = HBaseConfiguration.create();
     try (Session session = new Session(conf, "tool", new Transcript(System.err))) {
-      TableName first = TableName.valueOf(arguments[1]);
+      TableName first = TableName.valueOf(arguments[1].split(",")[0]);
       switch (arguments[0]) {
         case "count" -> System.out.println(count(session.connection, first));
         case "sum" -> System.out.println(sum(session.connection, first));
-        case "create" -> create(session, first, arguments);
+        case "create" -> {
+          for (String table : arguments[1].split(",")) {
+            create(session, TableName.valueOf(table), arguments);
+          }
+        }
         case "settle" -> {
           session.admin.flush(first);
           session.majorCompact(first);
@@ -58,6 +62,9 @@ public final class Tool {
   }
 
   private static void create(Session session, TableName name, String[] arguments) throws Exception {
+    if (session.admin.tableExists(name)) {
+      session.drop(name);
+    }
     TableDescriptorBuilder table = TableDescriptorBuilder.newBuilder(name);
     for (String family : arguments[2].split(",")) {
       table.setColumnFamily(ColumnFamilyDescriptorBuilder.newBuilder(Rows.b(family)).setMaxVersions(5).build());

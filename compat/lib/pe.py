@@ -1,4 +1,4 @@
-"""Runs HBase's PerformanceEvaluation (2.5.10, threads of one JVM) and reads what it printed."""
+"""Runs HBase's own tools (2.5.10), above all PerformanceEvaluation as threads of one JVM, and reads what they printed."""
 import os
 import re
 import shutil
@@ -30,14 +30,19 @@ class Outcome:
 
 def run(endpoint, command, clients, rows, operations=None, options=(), patience_s=3600):
     """Runs `command` with `rows` a client; `operations` is what is counted, if not rows times clients."""
+    code, text = program(endpoint, "org.apache.hadoop.hbase.PerformanceEvaluation", "--nomapred", f"--rows={rows}",
+                         *options, command, str(clients), patience_s=patience_s)
+    return Outcome(code, text, operations or rows * clients)
+
+
+def program(endpoint, main_class, *arguments, patience_s=3600):
+    """Runs a tool of HBase's; returns its exit code and all that it printed and logged."""
     conf = conf_directory(endpoint.settings("zk"), "info")
-    arguments = [java(), *SERVER_OPENS, "-Xmx2g", "-XX:-UsePerfData", "-cp", f"{conf}:{hbase_class_path()}",
-                 "org.apache.hadoop.hbase.PerformanceEvaluation", "--nomapred", f"--rows={rows}", *options,
-                 command, str(clients)]
-    done = subprocess.run(arguments, cwd=conf, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+    command = [java(), *SERVER_OPENS, "-Xmx2g", "-XX:-UsePerfData", "-cp", f"{conf}:{hbase_class_path()}", main_class]
+    done = subprocess.run([*command, *arguments], cwd=conf, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                           errors="replace", timeout=patience_s)
     shutil.rmtree(conf, ignore_errors=True)
-    return Outcome(done.returncode, done.stdout, operations or rows * clients)
+    return done.returncode, done.stdout
 
 
 def tool(endpoint, *arguments, patience_s=1800):

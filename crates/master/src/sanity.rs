@@ -21,6 +21,8 @@ const SPLIT_POLICIES: &[&str] = &[
     "org.apache.hadoop.hbase.regionserver.KeyPrefixRegionSplitPolicy",
     "org.apache.hadoop.hbase.regionserver.SteppingSplitPolicy",
 ];
+/// HBase's names of what Bloom filters answer for, in any case of letters.
+const BLOOM_TYPES: &[&str] = &["NONE", "ROW", "ROWCOL", "ROWPREFIX_FIXED_LENGTH"];
 /// Where a family says how long the prefix of its Bloom filter is.
 const PREFIX_LENGTH: &str = "RowPrefixBloomFilter.prefix_length";
 
@@ -113,11 +115,19 @@ fn check_family(family: &FamilyDescriptor) -> Answer<()> {
     if number(family.attribute("DFS_REPLICATION")).is_some_and(|copies| copies < 0) {
         return Err(refuse(format!("HFile replication for column family {name} must not be negative.")));
     }
+    if let Some(bloom) = family.attribute("BLOOMFILTER").filter(|bloom| !is_bloom_type(bloom)) {
+        let class = "org.apache.hadoop.hbase.regionserver.BloomType";
+        return Err(refuse(format!("java.lang.IllegalArgumentException: No enum constant {class}.{bloom}")));
+    }
     let prefix = family.configuration.get(PREFIX_LENGTH).map(String::as_str);
     if family.bloom_type() == BloomType::RowPrefix && number(prefix).is_none_or(|length| length <= 0) {
         return Err(refuse(format!("bloom filter ROWPREFIX_FIXED_LENGTH of {name} needs {PREFIX_LENGTH}")));
     }
     Ok(())
+}
+
+fn is_bloom_type(name: &str) -> bool {
+    BLOOM_TYPES.iter().any(|known| known.eq_ignore_ascii_case(name))
 }
 
 /// A setting that stands among the attributes or in the configuration.
@@ -192,6 +202,7 @@ mod tests {
             ("REPLICATION_SCOPE", "-1"),
             ("DFS_REPLICATION", "-1"),
             ("BLOOMFILTER", "ROWPREFIX_FIXED_LENGTH"),
+            ("BLOOMFILTER", "NOSUCH"),
         ] {
             assert!(!check(family().with(name, value), &[]), "{name}={value}");
         }

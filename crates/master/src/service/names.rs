@@ -26,15 +26,27 @@ impl Names {
             })
             .transpose()
             .map_err(|error| JavaException::do_not_retry(format!("pattern not supported: {error}")))?;
+        // Clients other than HBase's own say so that they want all namespaces.
+        let namespace = namespace.filter(|namespace| !namespace.is_empty());
         Ok(Names { pattern, namespace: namespace.map(str::to_string), with_system })
     }
 
-    /// Whether `table` is wanted. The namespace of the default one is not part of the name that is matched.
+    /// The only namespace whose tables are wanted, which must exist.
+    pub(super) fn namespace(&self) -> Option<&str> {
+        self.namespace.as_deref()
+    }
+
+    /// Whether `table` is wanted. A table of the default namespace may be matched with and without it.
     pub(super) fn wants(&self, table: &TableName) -> bool {
         (self.with_system || !table.is_system())
             && self.namespace.as_deref().is_none_or(|namespace| namespace == table.namespace())
-            && self.pattern.as_ref().is_none_or(|pattern| pattern.is_match(&table.to_string()))
+            && self.pattern.as_ref().is_none_or(|pattern| matches(pattern, table))
     }
+}
+
+fn matches(pattern: &Regex, table: &TableName) -> bool {
+    let name = table.to_string();
+    pattern.is_match(&name) || (!name.contains(':') && pattern.is_match(&format!("default:{name}")))
 }
 
 #[cfg(test)]
@@ -49,6 +61,20 @@ mod tests {
         assert!(wants("t.*", "t1") && !wants("t", "t1") && wants("a|t1", "t1"));
         assert!(wants("ns:t.*", "ns:t1") && !wants("t.*", "ns:t1"));
         assert!(!wants(".*", "hbase:meta"), "system tables only when asked for");
+    }
+
+    #[test]
+    fn the_default_namespace_may_be_named() {
+        let wants = |pattern: &str| {
+            Names::new(Some(pattern), None, false).unwrap().wants(&TableName::parse("t1").unwrap())
+        };
+        assert!(wants("default:t.*") && !wants("other:t.*"));
+    }
+
+    #[test]
+    fn an_empty_namespace_is_none() {
+        let names = Names::new(Some(".*"), Some(""), false).unwrap();
+        assert!(names.namespace().is_none() && names.wants(&TableName::parse("ns:t1").unwrap()));
     }
 
     #[test]

@@ -103,6 +103,7 @@ pub(super) async fn descriptors(
     let found: Vec<_> = if request.table_names.is_empty() {
         let names =
             Names::new(request.regex.as_deref(), request.namespace.as_deref(), request.include_sys_tables())?;
+        require_namespace(master, &names)?;
         tables.all().into_iter().filter(|table| names.wants(&table.name)).collect()
     } else {
         let names: Vec<_> = request.table_names.iter().map(table_name).collect::<Result<_, _>>()?;
@@ -113,6 +114,14 @@ pub(super) async fn descriptors(
     })
 }
 
+/// `NamespaceNotFoundException` for a choice of tables of a namespace that is not there.
+fn require_namespace(master: &Master, names: &Names) -> Answer<()> {
+    match names.namespace() {
+        Some(namespace) => master.context().namespaces.get(namespace).map(|_| ()),
+        None => Ok(()),
+    }
+}
+
 /// `GetTableNames`: by pattern and namespace.
 pub(super) async fn names(
     master: &Master,
@@ -120,6 +129,7 @@ pub(super) async fn names(
 ) -> Answer<proto::GetTableNamesResponse> {
     let names =
         Names::new(request.regex.as_deref(), request.namespace.as_deref(), request.include_sys_tables())?;
+    require_namespace(master, &names)?;
     let tables = master.context().tables.all();
     let found = tables.iter().map(|table| &table.name).filter(|name| names.wants(name));
     Ok(proto::GetTableNamesResponse { table_names: found.map(Into::into).collect() })

@@ -1,0 +1,101 @@
+"""The clients that compat/run asks with: programs over unmodified client libraries, which print transcripts.
+
+A client has a name, the suites its program knows, a directory of golden transcripts, and a command.
+"""
+import os
+import shutil
+import subprocess
+
+import pe
+from javatools import COMPAT, TARGET, client_class_path, conf_directory, die, java, maven
+
+
+class JavaClient:
+    """compat/java with one version of hbase-client, which finds the servers by one registry.
+
+    Those named without a suffix use the registry that is the default of that version; their answers are the golden
+    ones, for the way to a server must not change what it says.
+    """
+
+    def __init__(self, version, registry, name=None):
+        self.name = name or version
+        self.version = version
+        self.registry = registry
+        self.records = self.name == version
+        self.golden = os.path.join(COMPAT, "java", "golden", version)
+
+    def suites(self):
+        """The suites that run by default, and those that run only when named."""
+        class_path = client_class_path(self.version)
+        return [line.split() for line in _output([java(), "-cp", class_path, "compat.Main", "--list"])]
+
+    def run(self, endpoint, suites, **how):
+        conf = conf_directory(endpoint.settings(self.registry))
+        class_path = client_class_path(self.version)
+        try:
+            # The heap lets the program hold a few of the largest answers; nothing else is set that a user would not.
+            return subprocess.run([java(), "-Xmx1g", "-cp", f"{conf}:{class_path}", "compat.Main", *suites], **how)
+        finally:
+            shutil.rmtree(conf, ignore_errors=True)
+
+
+class GoClient:
+    """compat/go: gohbase."""
+
+    name = "gohbase"
+    records = True
+    golden = os.path.join(COMPAT, "go", "golden")
+
+    def _program(self):
+        go = shutil.which("go") or "/usr/local/go/bin/go"
+        if not os.path.exists(go):
+            die("no go found; install Go 1.18 or later, or choose other clients with --client")
+        program = os.path.join(TARGET, "go", "compat")
+        # Go itself knows whether there is something to build.
+        done = subprocess.run([go, "build", "-o", program, "."], cwd=os.path.join(COMPAT, "go"))
+        if done.returncode:
+            die("go build failed in compat/go")
+        return program
+
+    def suites(self):
+        return [_output([self._program(), "--list"])[0].split(), []]
+
+    def run(self, endpoint, suites, **how):
+        return subprocess.run([self._program(), f"{endpoint.host}:{endpoint.zookeeper}", *suites], **how)
+
+
+class AsynchbaseClient:
+    """compat/asynchbase: asynchbase 1.8.2, which speaks the protocol of HBase 0.96 and later, but makes no tables."""
+
+    name = "asynchbase"
+    records = True
+    golden = os.path.join(COMPAT, "asynchbase", "golden")
+
+    def _class_path(self):
+        output = os.path.join(TARGET, "asynchbase")
+        maven(os.path.join(COMPAT, "asynchbase"), output)
+        return f"{output}/classes:{output}/lib/*"
+
+    def suites(self):
+        return [_output([java(), "-cp", self._class_path(), "compat.async.Main", "--list"])[0].split(), []]
+
+    def run(self, endpoint, suites, **how):
+        tables = [f"compat_async_{suite}" for suite in (self.suites()[0] if suites == ["all"] else suites)]
+        pe.tool(endpoint, "create", ",".join(tables), "f,g", "r20", "r40")
+        command = [java(), "-Xmx512m", "-cp", self._class_path(), "compat.async.Main"]
+        return subprocess.run([*command, f"{endpoint.host}:{endpoint.zookeeper}", *suites], **how)
+
+
+def _output(command):
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+
+
+CLIENTS = {client.name: client for client in [
+    JavaClient("2.5.10", "zk"),
+    JavaClient("2.5.10", "master", "2.5.10-master"),
+    JavaClient("2.6.4", "zk"),
+    JavaClient("2.6.4", "rpc", "2.6.4-rpc"),
+    JavaClient("3.0.0-beta-1", "rpc"),
+    GoClient(),
+    AsynchbaseClient(),
+]}

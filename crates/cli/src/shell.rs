@@ -51,6 +51,9 @@ pub struct ShellArguments {
     /// End with status 1 at the first command of standard input that fails, and show no prompt
     #[arg(short = 'n', long)]
     pub noninteractive: bool,
+    /// Show each command of standard input behind a prompt before it runs, and values of commands, as HBase's shell does
+    #[arg(long, conflicts_with_all = ["execute", "file"])]
+    pub echo: bool,
     /// Where the cluster's ZooKeeper answers; several servers with commas between them
     #[arg(long, value_name = "HOST:PORT", env = "GRAMPUS_ZOOKEEPER", default_value = "127.0.0.1:2181")]
     pub zookeeper: String,
@@ -73,11 +76,12 @@ pub async fn shell(env: Env, arguments: &ShellArguments) -> Result<(), String> {
         (None, Some(file)) => Some(parse_file(file)?),
         (None, None) => None,
     };
-    let options = ClientOptions { user: user(), retries_max: RETRIES_MAX, ..ClientOptions::default() };
+    let user = user();
+    let options = ClientOptions { user: user.clone(), retries_max: RETRIES_MAX, ..ClientOptions::default() };
     let client = Client::new(env.clone(), Registry::zookeeper(&quorum, "/hbase"), options);
     let width = io::stdout().is_terminal().then(terminal_width);
     let printer = Printer::new(Box::new(BufWriter::new(io::stdout())), width);
-    let mut session = Session::new(env, client, printer);
+    let mut session = Session::new(env, client, user, printer);
     let done = match script {
         Some(statements) => run_script(&mut session, &statements).await,
         None => Reader::new(arguments).run(&mut session).await,
@@ -124,6 +128,7 @@ async fn run_script(session: &mut Session, statements: &[parser::Statement]) -> 
 /// Commands from standard input, line by line.
 struct Reader {
     prompts: bool,
+    echoes: bool,
     ends_at_failure: bool,
     /// Lines of a command that is not whole yet, and where they begin.
     pending: String,
@@ -135,6 +140,7 @@ impl Reader {
         let at_terminal = io::stdin().is_terminal() && !arguments.noninteractive;
         Reader {
             prompts: at_terminal,
+            echoes: arguments.echo,
             ends_at_failure: arguments.noninteractive,
             pending: String::new(),
             start: Position::START,
@@ -143,10 +149,11 @@ impl Reader {
 
     async fn run(&mut self, session: &mut Session) -> Result<(), Ended> {
         session.interactive = !self.ends_at_failure;
-        session.echoes = self.prompts;
+        session.echoes = self.prompts || self.echoes;
         while let Some(source) = self.next_source(session)? {
             match parser::parse(&source, self.start) {
                 Ok(statements) => {
+                    self.echo(session, &source)?;
                     self.advance(&source);
                     for statement in &statements {
                         match session.run(statement).await? {
@@ -162,6 +169,7 @@ impl Reader {
                 }
                 Err(SyntaxError { incomplete: true, .. }) if source.ends_with('\n') => self.pending = source,
                 Err(error) => {
+                    self.echo(session, &source)?;
                     self.advance(&source);
                     self.complain(session, &error)?;
                 }
@@ -195,6 +203,14 @@ impl Reader {
             }
         }
         Ok(Some(source))
+    }
+
+    /// The source behind a prompt of HBase's: name, line, depth.
+    fn echo(&self, session: &mut Session, source: &str) -> Result<(), Ended> {
+        if self.echoes {
+            session.printer.line(&format!("grampus:{:03}:0> {}", self.start.line, source.trim_end()))?;
+        }
+        Ok(())
     }
 
     fn advance(&mut self, source: &str) {

@@ -18,6 +18,8 @@ pub(crate) struct Session {
     pub(crate) env: Env,
     pub(crate) client: Client,
     pub(crate) printer: Printer,
+    /// Who servers are told that this is.
+    pub(crate) user: String,
     /// Whether a person may have use for a hint.
     pub(crate) interactive: bool,
     /// Whether values of commands are shown, as at a prompt.
@@ -33,8 +35,8 @@ pub(crate) enum Step {
 }
 
 impl Session {
-    pub(crate) fn new(env: Env, client: Client, printer: Printer) -> Session {
-        Session { env, client, printer, interactive: false, echoes: false }
+    pub(crate) fn new(env: Env, client: Client, user: String, printer: Printer) -> Session {
+        Session { env, client, printer, user, interactive: false, echoes: false }
     }
 
     /// Runs one command; failures are told in the output.
@@ -49,14 +51,17 @@ impl Session {
         };
         let began = self.env.clock.monotonic();
         let arguments = Arguments::new(command.name, statement.values.clone());
-        let outcome = (command.run)(self, arguments).await;
+        let outcome = match command.arity.check(statement.values.len()) {
+            Ok(()) => (command.run)(self, arguments).await,
+            Err(error) => Err(error),
+        };
         let took = self.env.clock.monotonic() - began;
-        let step = self.report(command, statement, outcome, took).await;
+        let step = self.report(command, statement, outcome, took);
         self.printer.flush()?;
         step
     }
 
-    async fn report(
+    fn report(
         &mut self,
         command: &Command,
         statement: &Statement,
@@ -68,7 +73,7 @@ impl Session {
             Ok(Outcome::Told) => return Ok(Step::Done),
             Err(ShellError::Output(error)) => return Err(error),
             Err(error) => {
-                let message = words::message(&self.client, statement, error).await;
+                let message = words::message(statement, error);
                 self.tell(&message, Some(command))?;
                 self.took(took)?;
                 return Ok(Step::Failed);

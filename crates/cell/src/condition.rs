@@ -51,9 +51,7 @@ impl ColumnTest {
         let wants_absence = self.value.is_empty();
         match stored {
             None => wants_absence && self.operator != CompareOp::NotEqual,
-            Some(stored) if wants_absence => {
-                stored.is_empty() == (self.operator != CompareOp::NotEqual)
-            }
+            Some(stored) if wants_absence => stored.is_empty() == (self.operator != CompareOp::NotEqual),
             Some(stored) => self.operator.holds(self.value[..].cmp(stored)),
         }
     }

@@ -264,12 +264,7 @@ impl Admin {
     ///
     /// # Errors
     /// [`Error`].
-    pub async fn compact_stores(
-        &self,
-        table: &TableName,
-        family: Option<&Bytes>,
-        major: bool,
-    ) -> Result<()> {
+    pub async fn compact_stores(&self, table: &TableName, family: Option<&Bytes>, major: bool) -> Result<()> {
         self.at_regions(table, "CompactRegion", |region| proto::CompactRegionRequest {
             region: convert::region_specifier(region),
             major: Some(major),

@@ -8,9 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Mutex;
 
 use cell::mutation::Mutation;
-use cell::schema::{
-    DEFAULT_NAMESPACE, NamespaceDescriptor, SYSTEM_NAMESPACE, TableDescriptor, TableName,
-};
+use cell::schema::{DEFAULT_NAMESPACE, NamespaceDescriptor, SYSTEM_NAMESPACE, TableDescriptor, TableName};
 use cell::{CellType, KeyValue, LATEST_TIMESTAMP};
 use prost::Message;
 use tokio::sync::watch;
@@ -129,7 +127,8 @@ async fn read(context: &Context) -> Answer<Vec<NamespaceDescriptor>> {
             found.extend(descriptor.and_then(|cell| parse(cell.value)));
         }
     }
-    let missing: Vec<_> = RESERVED.iter().filter(|name| !found.iter().any(|known| known.name == **name)).collect();
+    let missing: Vec<_> =
+        RESERVED.iter().filter(|name| !found.iter().any(|known| known.name == **name)).collect();
     for name in missing {
         write(context, row_of(&plain(name))).await?;
     }

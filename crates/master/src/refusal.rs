@@ -36,7 +36,10 @@ pub fn namespace_not_found(namespace: &str) -> JavaException {
 
 /// There is no such snapshot.
 pub fn no_such_snapshot(name: &str) -> JavaException {
-    JavaException::new(class::SNAPSHOT_DOES_NOT_EXIST, format!("Snapshot '{name}' doesn't exist on the filesystem"))
+    JavaException::new(
+        class::SNAPSHOT_DOES_NOT_EXIST,
+        format!("Snapshot '{name}' doesn't exist on the filesystem"),
+    )
 }
 
 fn table_and_state(table: &TableName, state: TableState) -> String {

@@ -11,7 +11,6 @@ use layout::RootDir;
 use wire::exception::{Answer, JavaException};
 use wire::meta::TableState;
 
-
 /// All tables of the cluster.
 pub struct Tables {
     fs: Arc<dyn FileSystem>,

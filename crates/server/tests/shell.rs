@@ -113,12 +113,19 @@ fn changes(server: &Server) {
         "Created table a\nTook T\nTook T\nTook T\n",
     );
     let done = "Updating all regions with the new schema...\n2/2 regions updated.\nDone.\nTook T\n";
-    check(server, "alter 'a', {NAME => 'f', VERSIONS => 5}, {NAME => 'h'}, MAX_FILESIZE => 10737418240", done);
+    check(
+        server,
+        "alter 'a', {NAME => 'f', VERSIONS => 5}, {NAME => 'h'}, MAX_FILESIZE => 10737418240",
+        done,
+    );
     check(server, "alter 'a', 'delete' => 'g'", done);
     check(server, "alter_status 'a'", "2/2 regions updated.\nDone.\nTook T\n");
     let described = text(&server.shell("describe 'a'").stdout);
     assert!(described.contains("MAX_FILESIZE => '10737418240 B (10GB)'"), "{described}");
-    assert!(described.contains("NAME => 'f', INDEX_BLOCK_ENCODING => 'NONE', VERSIONS => '5'"), "{described}");
+    assert!(
+        described.contains("NAME => 'f', INDEX_BLOCK_ENCODING => 'NONE', VERSIONS => '5'"),
+        "{described}"
+    );
     assert!(described.contains("NAME => 'h'") && !described.contains("NAME => 'g'"), "{described}");
     check(
         server,
@@ -126,7 +133,8 @@ fn changes(server: &Server) {
         "Took T\nROW  COLUMN+CELL\n r column=f:q, timestamp=T, value=v\n r column=h:q, timestamp=T, value=x\n\
          1 row(s)\nTook T\n",
     );
-    let emptied = "Truncating 'a' table (it may take a while):\nDisabling table...\nTruncating table...\nTook T\n";
+    let emptied =
+        "Truncating 'a' table (it may take a while):\nDisabling table...\nTruncating table...\nTook T\n";
     check(server, "truncate_preserve 'a'", emptied);
     check(server, "scan 'a'", "ROW  COLUMN+CELL\n0 row(s)\nTook T\n");
     check(server, "alter_status 'a'", "2/2 regions updated.\nDone.\nTook T\n");

@@ -100,10 +100,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    fn deeper(
-        &mut self,
-        part: fn(&mut Self) -> Result<Filter, NotAFilter>,
-    ) -> Result<Filter, NotAFilter> {
+    fn deeper(&mut self, part: fn(&mut Self) -> Result<Filter, NotAFilter>) -> Result<Filter, NotAFilter> {
         if self.depth == DEPTH_MAX {
             return refused(format!("more than {DEPTH_MAX} filters within one another"));
         }
@@ -227,7 +224,8 @@ mod tests {
 
     #[test]
     fn what_is_no_filter_is_refused_in_hbases_words() {
-        let check = |text: &str, message: &str| assert_eq!(parse(text.as_bytes()), refused(message), "{text}");
+        let check =
+            |text: &str, message: &str| assert_eq!(parse(text.as_bytes()), refused(message), "{text}");
         check("PrefixFilter('a'", "Incorrect Filter String");
         check("NoSuchFilter()", "Filter Name NoSuchFilter not supported");
         check("PageFilter('x')", "Incorrect filter string PageFilter('x')");
@@ -236,7 +234,9 @@ mod tests {
         check("PrefixFilter('a') PrefixFilter('b')", "Incorrect Filter String");
         check("PrefixFilter('a') AND ", "Incorrect input string - an AND needs two filters");
         check("SKIP ", "Incorrect input string - a SKIP needs a filter");
-        for text in ["", "()", ")", "(", "'", "AND", "Prefix", "PageFilter()", "PageFilter('x')", "ValueFilter(=)"] {
+        for text in
+            ["", "()", ")", "(", "'", "AND", "Prefix", "PageFilter()", "PageFilter('x')", "ValueFilter(=)"]
+        {
             assert!(parse(text.as_bytes()).is_err(), "{text}");
         }
         let deep = "(".repeat(100_000);

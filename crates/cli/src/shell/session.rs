@@ -45,7 +45,7 @@ impl Session {
     /// If nothing can be printed.
     pub(crate) async fn run(&mut self, statement: &Statement) -> io::Result<Step> {
         let Some(command) = commands::find(&statement.name) else {
-            self.tell(&unknown(statement), None)?;
+            self.tell(&unknown(statement))?;
             self.printer.flush()?;
             return Ok(Step::Failed);
         };
@@ -74,7 +74,8 @@ impl Session {
             Err(ShellError::Output(error)) => return Err(error),
             Err(error) => {
                 let message = words::message(statement, error);
-                self.tell(&message, Some(command))?;
+                self.tell(&message)?;
+                self.hint(command)?;
                 self.took(took)?;
                 return Ok(Step::Failed);
             }
@@ -93,13 +94,17 @@ impl Session {
         self.printer.line(&format!("Took {:.4} seconds", took.as_secs_f64()))
     }
 
-    fn tell(&mut self, message: &str, command: Option<&Command>) -> io::Result<()> {
-        self.printer.line(&format!("\nERROR: {message}\n"))?;
-        match command {
-            Some(command) if self.interactive => {
-                self.printer.line(&format!("For usage try 'help \"{}\"'\n", command.name))
-            }
-            _ => Ok(()),
+    /// Tells a failure.
+    pub(crate) fn tell(&mut self, message: &str) -> io::Result<()> {
+        self.printer.line("")?;
+        self.printer.error(&format!("ERROR: {message}"))?;
+        self.printer.line("")
+    }
+
+    fn hint(&mut self, command: &Command) -> io::Result<()> {
+        match self.interactive {
+            true => self.printer.line(&format!("For usage try 'help \"{}\"'\n", command.name)),
+            false => Ok(()),
         }
     }
 }

@@ -76,7 +76,8 @@ impl Value {
                 format!("[{}]", elements.join(", "))
             }
             Value::Hash(entries) => {
-                let pair = |(name, value): &(Value, Value)| format!("{}=>{}", name.inspect(), value.inspect());
+                let pair =
+                    |(name, value): &(Value, Value)| format!("{}=>{}", name.inspect(), value.inspect());
                 let entries: Vec<String> = entries.iter().map(pair).collect();
                 format!("{{{}}}", entries.join(", "))
             }

@@ -36,8 +36,7 @@ impl Admin {
     /// [`Error`](crate::Error).
     pub async fn delete_namespace(&self, name: &str) -> Result<()> {
         let (nonce_group, nonce) = self.nonce();
-        let request =
-            proto::DeleteNamespaceRequest { namespace_name: name.to_string(), nonce_group, nonce };
+        let request = proto::DeleteNamespaceRequest { namespace_name: name.to_string(), nonce_group, nonce };
         let answer: proto::DeleteNamespaceResponse = self.call_master("DeleteNamespace", &request).await?;
         self.wait_for(answer.proc_id).await
     }
@@ -70,8 +69,7 @@ impl Admin {
     /// # Errors
     /// [`Error`](crate::Error).
     pub async fn list_tables_of(&self, namespace: &str) -> Result<Vec<TableName>> {
-        let request =
-            proto::ListTableNamesByNamespaceRequest { namespace_name: namespace.to_string() };
+        let request = proto::ListTableNamesByNamespaceRequest { namespace_name: namespace.to_string() };
         let answer: proto::ListTableNamesByNamespaceResponse =
             self.call_master("ListTableNamesByNamespace", &request).await?;
         answer.table_name.iter().map(|name| TableName::try_from(name).map_err(malformed)).collect()

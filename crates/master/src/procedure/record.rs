@@ -211,7 +211,9 @@ impl StateData {
         let table = match class_name {
             CREATE_NAMESPACE => return self.namespace().map(Work::CreateNamespace),
             MODIFY_NAMESPACE => return self.namespace().map(Work::ModifyNamespace),
-            DELETE_NAMESPACE => return self.namespace().map(|namespace| Work::DeleteNamespace(namespace.name)),
+            DELETE_NAMESPACE => {
+                return self.namespace().map(|namespace| Work::DeleteNamespace(namespace.name));
+            }
             _ => self.table()?,
         };
         Ok(match class_name {
@@ -252,8 +254,10 @@ impl StateData {
     }
 
     fn set_snapshot(&mut self, name: &str) {
-        self.snapshot =
-            Some(proto::SnapshotDescription { name: name.to_string(), ..proto::SnapshotDescription::default() });
+        self.snapshot = Some(proto::SnapshotDescription {
+            name: name.to_string(),
+            ..proto::SnapshotDescription::default()
+        });
     }
 
     fn namespace(&self) -> Result<NamespaceDescriptor, String> {

@@ -53,7 +53,11 @@ pub(super) async fn check_restore(
 }
 
 /// What `table` becomes: the snapshot's table under this name, with regions of the same keys and ids.
-pub(super) async fn plan(context: &Context, table: &TableName, snapshot: &str) -> Result<Plan, JavaException> {
+pub(super) async fn plan(
+    context: &Context,
+    table: &TableName,
+    snapshot: &str,
+) -> Result<Plan, JavaException> {
     let manifest = manifest(context, snapshot).await?;
     let regions = manifest.regions.iter().map(|region| renamed(&region.info, table)).collect();
     Ok(Plan { table: Box::new(TableDescriptor { name: table.clone(), ..manifest.table }), regions })
@@ -106,7 +110,9 @@ async fn manifest(context: &Context, snapshot: &str) -> Result<Manifest, JavaExc
         read => read.map_err(failed)?,
     };
     // Parents of splits are served by nobody.
-    manifest.regions.retain(|region| !(region.info.split && region.info.offline) && region.info.replica_id == 0);
+    manifest
+        .regions
+        .retain(|region| !(region.info.split && region.info.offline) && region.info.replica_id == 0);
     Ok(manifest)
 }
 

@@ -29,10 +29,9 @@ pub(super) async fn check(
     }
     match context.meta.table_state(table).await? {
         Some(TableState::Enabled | TableState::Disabled) => Ok(()),
-        Some(_) => Err(JavaException::new(
-            class::TABLE_PARTIALLY_OPEN,
-            format!("Table {table} isn't fully open."),
-        )),
+        Some(_) => {
+            Err(JavaException::new(class::TABLE_PARTIALLY_OPEN, format!("Table {table} isn't fully open.")))
+        }
         None => Err(JavaException::new(
             class::SNAPSHOT_CREATION,
             format!("Table '{table}' doesn't exist, can't take snapshot."),

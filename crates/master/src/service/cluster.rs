@@ -4,6 +4,7 @@ use cell::schema::TableName;
 use proto::Option as Asked;
 use std::collections::BTreeMap;
 use wire::exception::{Answer, JavaException, class};
+use wire::meta::TableState;
 
 use super::switches;
 use crate::assignment::RegionState;
@@ -51,7 +52,9 @@ pub(super) async fn status(
         status.servers_name = live.iter().map(|(server, _)| server.into()).collect();
     }
     if asks(Asked::TableToRegionsCount) {
-        status.table_region_states_count = region_counts(&context.assignment.all(), |table| context.tables.state(table) == Some(TableState::Disabled));
+        status.table_region_states_count = region_counts(&context.assignment.all(), |table| {
+            context.tables.state(table) == Some(TableState::Disabled)
+        });
     }
     if asks(Asked::RegionsInTransition) {
         status.regions_in_transition = regions_in_transition(&context.assignment.all());

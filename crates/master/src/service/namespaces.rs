@@ -58,9 +58,7 @@ pub(super) async fn descriptors(
     _: proto::ListNamespaceDescriptorsRequest,
 ) -> Answer<proto::ListNamespaceDescriptorsResponse> {
     let all = master.context().namespaces.all();
-    Ok(proto::ListNamespaceDescriptorsResponse {
-        namespace_descriptor: all.iter().map(Into::into).collect(),
-    })
+    Ok(proto::ListNamespaceDescriptorsResponse { namespace_descriptor: all.iter().map(Into::into).collect() })
 }
 
 /// `ListNamespaces`.

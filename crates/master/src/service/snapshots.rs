@@ -61,9 +61,11 @@ pub(super) async fn is_done(
     request: proto::IsSnapshotDoneRequest,
 ) -> Answer<proto::IsSnapshotDoneResponse> {
     let unknown = |message: String| JavaException::new(class::UNKNOWN_SNAPSHOT, message);
-    let wanted = request
-        .snapshot
-        .ok_or_else(|| unknown("No snapshot name passed in request, can't figure out which snapshot you want to check.".into()))?;
+    let wanted = request.snapshot.ok_or_else(|| {
+        unknown(
+            "No snapshot name passed in request, can't figure out which snapshot you want to check.".into(),
+        )
+    })?;
     let takes_it = |work: &Work| matches!(work, Work::Snapshot(_, taken) if taken.name == wanted.name);
     let last = master.procedures().list().into_iter().rfind(|(_, status)| takes_it(&status.work));
     match last.map(|(_, status)| status.progress) {

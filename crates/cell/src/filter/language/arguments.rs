@@ -120,7 +120,9 @@ impl Arguments {
 
 /// A comparator out of `kind:value`.
 fn comparator(text: &Bytes) -> Result<Comparator, NotAFilter> {
-    let Some(colon) = text.iter().position(|byte| *byte == b':') else { return refused("Incorrect comparator") };
+    let Some(colon) = text.iter().position(|byte| *byte == b':') else {
+        return refused("Incorrect comparator");
+    };
     let value = text.slice(colon + 1..);
     let string = || String::from_utf8_lossy(&value).into_owned();
     let regex = |flags| {

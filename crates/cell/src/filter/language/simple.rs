@@ -127,7 +127,12 @@ fn single_column_value(of: &Arguments) -> Result<SingleColumnValue, NotAFilter> 
         6 => (of.boolean(4)?, of.boolean(5)?),
         count => return refused(format!("Expected 4 or 6 but got: {count}")),
     };
-    Ok(SingleColumnValue { column: column(of), compare: of.compare(2)?, filter_if_missing, latest_version_only })
+    Ok(SingleColumnValue {
+        column: column(of),
+        compare: of.compare(2)?,
+        filter_if_missing,
+        latest_version_only,
+    })
 }
 
 fn column_range(of: &Arguments) -> Result<Filter, NotAFilter> {

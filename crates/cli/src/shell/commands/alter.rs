@@ -99,8 +99,9 @@ fn altered(mut table: TableDescriptor, mut arguments: Arguments) -> Result<Table
 }
 
 fn apply_method(table: &mut TableDescriptor, method: &[u8], mut options: Options) -> Result<()> {
-    let name =
-        || ShellError::Usage(format!("NAME parameter missing for {} method", String::from_utf8_lossy(method)));
+    let name = || {
+        ShellError::Usage(format!("NAME parameter missing for {} method", String::from_utf8_lossy(method)))
+    };
     match method {
         b"delete" => {
             let family = options.bytes("NAME")?.ok_or_else(name)?;

@@ -115,10 +115,7 @@ async fn create(session: &mut Session, mut arguments: Arguments) -> Result<Outco
 }
 
 /// The table that the arguments of `create` describe, and where it is split.
-fn new_table(
-    arguments: &mut Arguments,
-    printer: &mut Printer,
-) -> Result<(TableDescriptor, Vec<Bytes>)> {
+fn new_table(arguments: &mut Arguments, printer: &mut Printer) -> Result<(TableDescriptor, Vec<Bytes>)> {
     if arguments.peek().is_some_and(|name| !matches!(name, Value::Text(_))) {
         return usage("Table name must be of type String");
     }
@@ -189,7 +186,7 @@ async fn list(session: &mut Session, mut arguments: Arguments) -> Result<Outcome
     };
     arguments.finish()?;
     let tables = session.client.admin().list_tables(regex.as_deref(), false).await?;
-    session.printer.row("TABLE")?;
+    session.printer.head("TABLE")?;
     for table in &tables {
         session.printer.row(&table.to_string())?;
     }
@@ -208,7 +205,7 @@ async fn describe(session: &mut Session, mut arguments: Arguments) -> Result<Out
     let printer = &mut session.printer;
     printer.row(&format!("Table {name} is {state}"))?;
     printer.row(&format!("{name}{}", schema::table_attributes(&table)))?;
-    printer.row("COLUMN FAMILIES DESCRIPTION")?;
+    printer.head("COLUMN FAMILIES DESCRIPTION")?;
     for family in table.families.values() {
         printer.row(&schema::family_attributes(family))?;
         printer.line("")?;
@@ -285,7 +282,7 @@ mod tests {
 
     fn made(source: &str) -> Result<(TableDescriptor, Vec<Bytes>)> {
         let statement = parse(&format!("create {source}"), Position::START).unwrap().remove(0);
-        let mut printer = Printer::new(Box::new(std::io::sink()), None);
+        let mut printer = Printer::new(Box::new(std::io::sink()), None, crate::shell::output::Style::Plain);
         new_table(&mut Arguments::new("create", statement.values), &mut printer)
     }
 

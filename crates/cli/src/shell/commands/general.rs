@@ -195,7 +195,8 @@ mod tests {
             regions_in_transition: 0,
         };
         let kept = Kept::default();
-        print(&mut Printer::new(Box::new(kept.clone()), None), &status).unwrap();
+        print(&mut Printer::new(Box::new(kept.clone()), None, crate::shell::output::Style::Plain), &status)
+            .unwrap();
         kept.text()
     }
 

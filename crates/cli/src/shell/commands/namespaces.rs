@@ -70,7 +70,8 @@ fn name(arguments: &mut Arguments) -> Result<String> {
 /// Sets all that is left of the options.
 fn set(namespace: &mut NamespaceDescriptor, options: Options) -> Result<()> {
     for (key, value) in options.into_rest() {
-        let text = value.string().ok_or_else(|| ShellError::Usage(format!("{key} must be text, not {value}")))?;
+        let text =
+            value.string().ok_or_else(|| ShellError::Usage(format!("{key} must be text, not {value}")))?;
         namespace.configuration.insert(key, text);
     }
     Ok(())
@@ -114,7 +115,7 @@ async fn describe(session: &mut Session, mut arguments: Arguments) -> Result<Out
     let namespace = session.client.admin().namespace(&name).await?;
     let mut parts = vec![format!("NAME => '{}'", namespace.name)];
     parts.extend(namespace.configuration.iter().map(|(key, value)| format!("{key} => '{value}'")));
-    session.printer.row("DESCRIPTION")?;
+    session.printer.head("DESCRIPTION")?;
     session.printer.row(&format!("{{{}}}", parts.join(", ")))?;
     // HBase tells the namespace's quotas here, or this.
     session.printer.line("Quota is disabled")?;
@@ -140,14 +141,14 @@ async fn list(session: &mut Session, mut arguments: Arguments) -> Result<Outcome
 async fn tables(session: &mut Session, mut arguments: Arguments) -> Result<Outcome> {
     let name = name(&mut arguments)?;
     arguments.finish()?;
-    session.printer.row("TABLE")?;
+    session.printer.head("TABLE")?;
     let tables = session.client.admin().list_tables_of(&name).await?;
     // Without the namespace, which was asked for.
     show_names(session, tables.iter().map(|table| table.qualifier().to_string()).collect())
 }
 
 fn show(session: &mut Session, head: &str, names: Vec<String>) -> Result<Outcome> {
-    session.printer.row(head)?;
+    session.printer.head(head)?;
     show_names(session, names)
 }
 

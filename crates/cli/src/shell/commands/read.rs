@@ -107,7 +107,8 @@ async fn get(session: &mut Session, mut arguments: Arguments) -> Result<Outcome>
 
 /// HBase's shell takes `VERSIONS` and such only beside columns, times or attributes.
 fn refuse_bare_versions(given: &Value) -> Result<()> {
-    const ALONE: &[&str] = &["MAXLENGTH", "FILTER", "CONSISTENCY", "REGION_REPLICA_ID", "FORMATTER", "FORMATTER_CLASS"];
+    const ALONE: &[&str] =
+        &["MAXLENGTH", "FILTER", "CONSISTENCY", "REGION_REPLICA_ID", "FORMATTER", "FORMATTER_CLASS"];
     const ENOUGH: &[&str] = &["COLUMN", "COLUMNS", "TIMESTAMP", "TIMERANGE", "ATTRIBUTES", "AUTHORIZATIONS"];
     let Value::Hash(entries) = given else { return Ok(()) };
     let has = |known: &[&str], name: &Value| name.string().is_some_and(|name| known.contains(&name.as_str()));
@@ -202,10 +203,12 @@ async fn count(session: &mut Session, mut arguments: Arguments) -> Result<Outcom
 fn interval(plain: Option<Value>, options: &mut Options) -> Result<u64> {
     match plain {
         None => Ok(options.number("INTERVAL", 1)?.unwrap_or(1000)),
-        Some(value) => match value.integer().and_then(|rows| u64::try_from(rows).ok()).filter(|rows| *rows > 0) {
-            Some(rows) => Ok(rows),
-            None => usage(format!("the interval of count is a number of 1 or more, not {value}")),
-        },
+        Some(value) => {
+            match value.integer().and_then(|rows| u64::try_from(rows).ok()).filter(|rows| *rows > 0) {
+                Some(rows) => Ok(rows),
+                None => usage(format!("the interval of count is a number of 1 or more, not {value}")),
+            }
+        }
     }
 }
 

@@ -105,7 +105,9 @@ pub(super) fn scan_of(options: &mut Options, converters: &mut Converters) -> Res
         reversed: options.boolean("REVERSED")?.unwrap_or(false),
         raw: options.boolean("RAW")?.unwrap_or(false),
         // HBase's shell takes 0 and less for no batches.
-        batch: options.number::<i64>("BATCH", i64::MIN)?.map_or(Ok(0), |cells| at_most_u32("BATCH", cells))?,
+        batch: options
+            .number::<i64>("BATCH", i64::MIN)?
+            .map_or(Ok(0), |cells| at_most_u32("BATCH", cells))?,
         selection: selection(options, converters)?,
         ..Scan::default()
     };
@@ -191,7 +193,8 @@ mod tests {
     }
 
     fn columns(source: &str) -> String {
-        let selection = selection(&mut options(&format!("COLUMNS => {source}")), &mut Converters::default()).unwrap();
+        let selection =
+            selection(&mut options(&format!("COLUMNS => {source}")), &mut Converters::default()).unwrap();
         let show = |family: &FamilyColumns| {
             let name = binary(&family.family);
             match &family.qualifiers {
@@ -212,7 +215,9 @@ mod tests {
         assert_eq!(columns("['f', 'f:a']"), "f(a)");
         assert_eq!(columns("['f:']"), "f()");
         assert!(selection(&mut options("COLUMNS => [nil]"), &mut Converters::default()).is_err());
-        assert!(selection(&mut options("COLUMNS => 'f', COLUMN => 'g'"), &mut Converters::default()).is_err());
+        assert!(
+            selection(&mut options("COLUMNS => 'f', COLUMN => 'g'"), &mut Converters::default()).is_err()
+        );
     }
 
     #[test]
@@ -255,6 +260,9 @@ mod tests {
         );
         assert_eq!(range("ROWPREFIXFILTER => \"a\\xff\""), (b"a\xff"[..].into(), true, "b".into(), false));
         assert_eq!(range("ROWPREFIXFILTER => \"\\xff\""), (b"\xff"[..].into(), true, "".into(), false));
-        assert!(scan_of(&mut options("ROWPREFIXFILTER => 'a', STARTROW => 'b'"), &mut Converters::default()).is_err());
+        assert!(
+            scan_of(&mut options("ROWPREFIXFILTER => 'a', STARTROW => 'b'"), &mut Converters::default())
+                .is_err()
+        );
     }
 }

@@ -42,7 +42,8 @@ fn lines(path: &str) -> Result<Vec<Value>> {
     if !Path::new(path).exists() {
         return usage(format!("Splits file {path} doesn't exist"));
     }
-    let bytes = std::fs::read(path).map_err(|error| ShellError::Usage(format!("cannot read {path}: {error}")))?;
+    let bytes =
+        std::fs::read(path).map_err(|error| ShellError::Usage(format!("cannot read {path}: {error}")))?;
     let text = bytes.strip_suffix(b"\n").unwrap_or(&bytes);
     let line = |line: &[u8]| Value::Text(line.strip_suffix(b"\r").unwrap_or(line).to_vec());
     Ok(text.split(|byte| *byte == b'\n').map(line).collect())

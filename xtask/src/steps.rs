@@ -16,6 +16,10 @@ pub fn test() -> Result<(), String> {
     step("tests of all crates", &["cargo", "test", "--workspace", "--locked"])?;
     step("the server", &["cargo", "build", "--locked", "--package", "server"])?;
     step(
+        "the shell against recorded answers of HBase's shell",
+        &["compat/shell/run", "--grampus", "target/debug/grampus"],
+    )?;
+    step(
         "stock Java clients against recorded answers of HBase",
         &["compat/run", "--grampus", "target/debug/grampus"],
     )

@@ -5,6 +5,7 @@
 //! `wire::filter`.
 
 pub mod comparator;
+pub mod language;
 
 use bytes::Bytes;
 

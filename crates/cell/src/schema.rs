@@ -39,7 +39,7 @@ impl TableName {
     /// [`IllegalName`] in HBase's words.
     pub fn new(namespace: &str, qualifier: &str) -> Result<TableName, IllegalName> {
         let namespace = if namespace.is_empty() { DEFAULT_NAMESPACE } else { namespace };
-        check_name_part(namespace, "Namespaces", |c| c == '_' || c.is_alphanumeric())?;
+        check_name_part(namespace, NAMESPACES, |c| c == '_' || c.is_alphanumeric())?;
         if qualifier.starts_with(['.', '-']) {
             return Err(IllegalName(format!(
                 "Illegal first character <{}> at 0. User-space table qualifiers can only start with 'alphanumeric \
@@ -86,15 +86,22 @@ impl TableName {
     }
 }
 
+const NAMESPACES: &str = "Namespaces";
+
 fn check_name_part(part: &str, what: &str, legal: impl Fn(char) -> bool) -> Result<(), IllegalName> {
     if part.is_empty() {
         return Err(IllegalName("Table qualifier must not be empty".into()));
     }
     match part.chars().enumerate().find(|(_, c)| !legal(*c)) {
         None => Ok(()),
+        // The two kinds of names have two texts in HBase's `TableName`.
+        Some((at, c)) if what == NAMESPACES => Err(IllegalName(format!(
+            "Illegal character <{c}> at {at}. {what} may only contain 'alphanumeric characters' from any language and \
+             digits: {part}",
+        ))),
         Some((at, c)) => Err(IllegalName(format!(
-            "Illegal character code:{}, <{c}> at {at}. {what} may only contain 'alphanumeric characters' from any \
-             language and digits: {part}",
+            "Illegal character code:{}, <{c}> at {at}. {what} may only contain 'alphanumeric characters' and digits: \
+             {part}",
             c as u32
         ))),
     }
@@ -160,8 +167,37 @@ impl NamespaceDescriptor {
     /// # Errors
     /// [`IllegalName`] in HBase's words.
     pub fn new(name: &str) -> Result<NamespaceDescriptor, IllegalName> {
-        check_name_part(name, "Namespaces", |c| c == '_' || c.is_alphanumeric())?;
+        check_name_part(name, NAMESPACES, |c| c == '_' || c.is_alphanumeric())?;
         Ok(NamespaceDescriptor { name: name.to_string(), configuration: Configuration::new() })
+    }
+}
+
+/// Attributes that every family has in HBase, with their defaults, in the order in which HBase shows them.
+///
+/// Source: HBase 2.5 `ColumnFamilyDescriptorBuilder.getDefaultValues`.
+pub const FAMILY_DEFAULTS: &[(&str, &str)] = &[
+    ("INDEX_BLOCK_ENCODING", "NONE"),
+    ("VERSIONS", "1"),
+    ("KEEP_DELETED_CELLS", "FALSE"),
+    ("DATA_BLOCK_ENCODING", "NONE"),
+    ("TTL", "2147483647"),
+    ("MIN_VERSIONS", "0"),
+    ("REPLICATION_SCOPE", "0"),
+    ("BLOOMFILTER", "ROW"),
+    ("IN_MEMORY", "false"),
+    ("COMPRESSION", "NONE"),
+    ("BLOCKCACHE", "true"),
+    ("BLOCKSIZE", "65536"),
+];
+
+impl FamilyDescriptor {
+    /// Writes out the defaults of attributes that are not given, as HBase's servers do: clients of other versions then
+    /// see what the family means here.
+    pub fn complete(&mut self) {
+        for (name, default) in FAMILY_DEFAULTS {
+            let name = Bytes::from_static(name.as_bytes());
+            self.attributes.entry(name).or_insert_with(|| Bytes::from_static(default.as_bytes()));
+        }
     }
 }
 

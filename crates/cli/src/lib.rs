@@ -6,4 +6,4 @@
 
 pub mod shell;
 
-pub use shell::{ShellArguments, shell};
+pub use shell::{Interrupts, ShellArguments, shell};

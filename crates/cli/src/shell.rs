@@ -4,32 +4,38 @@
 //! * `arguments`: a command's values taken one by one, none left over;
 //! * `commands`: what can be asked, a file a group; `schema`: tables as the shell writes and shows them;
 //! * `output`, `text`: how answers look; `words`: how failures are told;
-//! * `session`: one command after the other.
+//! * `session`: one command after the other; `reader`: commands from standard input, `editor` with `completion` those of
+//!   a person.
 //!
 //! Where commands come from decides what a failure does, as in HBase: of `-e`, `-f` and `-n` the first one ends the
 //! shell with status 1, at a prompt and in a pipe without `-n` the next command follows and the status is 0.
 
 mod arguments;
 mod commands;
+mod completion;
+mod editor;
 mod error;
 mod lexer;
 mod output;
 mod parser;
+mod reader;
 mod schema;
 mod session;
 mod text;
 mod value;
 mod words;
 
-use std::io::{self, BufRead, BufWriter, IsTerminal};
+use std::io::{self, BufWriter, IsTerminal};
 use std::path::{Path, PathBuf};
 
+use base::BoxFuture;
 use base::env::Env;
 use clap::Args;
 use client::{Client, ClientOptions, Registry};
 
-use error::{Position, SyntaxError};
-use output::Printer;
+use error::Position;
+use output::{Printer, Style};
+use reader::Reader;
 use session::{Session, Step};
 
 /// Characters of a line on a terminal that does not say how many it has.
@@ -51,6 +57,9 @@ pub struct ShellArguments {
     /// End with status 1 at the first command of standard input that fails, and show no prompt
     #[arg(short = 'n', long)]
     pub noninteractive: bool,
+    /// Show each command of standard input behind a prompt before it runs, and values of commands, as HBase's shell does
+    #[arg(long, conflicts_with_all = ["execute", "file"])]
+    pub echo: bool,
     /// Where the cluster's ZooKeeper answers; several servers with commas between them
     #[arg(long, value_name = "HOST:PORT", env = "GRAMPUS_ZOOKEEPER", default_value = "127.0.0.1:2181")]
     pub zookeeper: String,
@@ -59,12 +68,16 @@ pub struct ShellArguments {
     pub port_offset: u16,
 }
 
+/// Waits for the next Ctrl-C. The first call takes Ctrl-C from the system, which would end the process; it is made only
+/// when there is a prompt to go back to.
+pub type Interrupts = Box<dyn Fn() -> BoxFuture<'static, ()> + Send>;
+
 /// Runs the shell.
 ///
 /// # Errors
 /// One line for a person: why the shell could not begin, or which command of a script failed. What that command said
 /// stands in the output.
-pub async fn shell(env: Env, arguments: &ShellArguments) -> Result<(), String> {
+pub async fn shell(env: Env, interrupts: Interrupts, arguments: &ShellArguments) -> Result<(), String> {
     let quorum = with_offset(&arguments.zookeeper, arguments.port_offset)?;
     let script = match (&arguments.execute, &arguments.file) {
         (Some(commands), _) => {
@@ -73,14 +86,17 @@ pub async fn shell(env: Env, arguments: &ShellArguments) -> Result<(), String> {
         (None, Some(file)) => Some(parse_file(file)?),
         (None, None) => None,
     };
-    let options = ClientOptions { user: user(), retries_max: RETRIES_MAX, ..ClientOptions::default() };
+    let user = user();
+    let options = ClientOptions { user: user.clone(), retries_max: RETRIES_MAX, ..ClientOptions::default() };
     let client = Client::new(env.clone(), Registry::zookeeper(&quorum, "/hbase"), options);
-    let width = io::stdout().is_terminal().then(terminal_width);
-    let printer = Printer::new(Box::new(BufWriter::new(io::stdout())), width);
-    let mut session = Session::new(env, client, printer);
+    let is_terminal = io::stdout().is_terminal();
+    let style = if is_terminal && wants_colours() { Style::Coloured } else { Style::Plain };
+    let width = is_terminal.then(terminal_width);
+    let printer = Printer::new(Box::new(BufWriter::new(io::stdout())), width, style);
+    let mut session = Session::new(env, client, user, printer);
     let done = match script {
         Some(statements) => run_script(&mut session, &statements).await,
-        None => Reader::new(arguments).run(&mut session).await,
+        None => Reader::new(arguments).run(&mut session, &interrupts).await,
     };
     match done {
         Ok(()) => Ok(()),
@@ -121,99 +137,6 @@ async fn run_script(session: &mut Session, statements: &[parser::Statement]) -> 
     Ok(())
 }
 
-/// Commands from standard input, line by line.
-struct Reader {
-    prompts: bool,
-    ends_at_failure: bool,
-    /// Lines of a command that is not whole yet, and where they begin.
-    pending: String,
-    start: Position,
-}
-
-impl Reader {
-    fn new(arguments: &ShellArguments) -> Reader {
-        let at_terminal = io::stdin().is_terminal() && !arguments.noninteractive;
-        Reader {
-            prompts: at_terminal,
-            ends_at_failure: arguments.noninteractive,
-            pending: String::new(),
-            start: Position::START,
-        }
-    }
-
-    async fn run(&mut self, session: &mut Session) -> Result<(), Ended> {
-        session.interactive = !self.ends_at_failure;
-        session.echoes = self.prompts;
-        while let Some(source) = self.next_source(session)? {
-            match parser::parse(&source, self.start) {
-                Ok(statements) => {
-                    self.advance(&source);
-                    for statement in &statements {
-                        match session.run(statement).await? {
-                            Step::Exit => return Ok(()),
-                            Step::Failed if self.ends_at_failure => {
-                                return Err(Ended::Failed(failed_in_line(statement)));
-                            }
-                            // What followed on the same line was meant for the case that this one succeeds.
-                            Step::Failed => break,
-                            Step::Done => {}
-                        }
-                    }
-                }
-                Err(SyntaxError { incomplete: true, .. }) if source.ends_with('\n') => self.pending = source,
-                Err(error) => {
-                    self.advance(&source);
-                    self.complain(session, &error)?;
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// The lines that are not run yet and one more; `None` at the end. What is not whole at the end comes once more,
-    /// without a line's end.
-    fn next_source(&mut self, session: &mut Session) -> Result<Option<String>, Ended> {
-        if self.prompts {
-            session.printer.prompt(if self.pending.is_empty() { "grampus> " } else { "grampus* " })?;
-        }
-        let mut line = Vec::new();
-        let unreadable = |error: io::Error| Ended::Failed(format!("cannot read the input: {error}"));
-        let read = io::stdin().lock().read_until(b'\n', &mut line).map_err(unreadable)?;
-        let mut source = std::mem::take(&mut self.pending);
-        match String::from_utf8(line) {
-            Ok(line) if read > 0 => source.push_str(&line),
-            Ok(_) => {
-                if self.prompts {
-                    session.printer.line("")?;
-                }
-                source.truncate(source.trim_end().len());
-                return Ok((!source.is_empty()).then_some(source));
-            }
-            Err(_) => {
-                let what = "the input is not UTF-8; write bytes as \"\\xff\"";
-                return Err(Ended::Failed(format!("line {}: {what}", self.start.line)));
-            }
-        }
-        Ok(Some(source))
-    }
-
-    fn advance(&mut self, source: &str) {
-        self.start = source.chars().fold(self.start, Position::after);
-    }
-
-    fn complain(&self, session: &mut Session, error: &SyntaxError) -> Result<(), Ended> {
-        if self.ends_at_failure {
-            return Err(Ended::Failed(error.to_string()));
-        }
-        session.printer.line(&format!("\nERROR: {error}\n"))?;
-        Ok(())
-    }
-}
-
-fn failed_in_line(statement: &parser::Statement) -> String {
-    format!("command failed: {} in line {}", statement.name, statement.at.line)
-}
-
 #[allow(clippy::disallowed_methods, reason = "a script of the user's, not a file of the store's")]
 fn parse_file(path: &Path) -> Result<Vec<parser::Statement>, String> {
     let shown = path.display();
@@ -243,6 +166,12 @@ fn with_offset(quorum: &str, offset: u16) -> Result<String, String> {
         true => Err("--zookeeper names no server".to_string()),
         false => Ok(servers.join(",")),
     }
+}
+
+/// `NO_COLOR` set to anything means none, see no-color.org; a dumb terminal has none.
+fn wants_colours() -> bool {
+    let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    !is_set("NO_COLOR") && std::env::var_os("TERM").is_none_or(|terminal| terminal != "dumb")
 }
 
 fn terminal_width() -> usize {

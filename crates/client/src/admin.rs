@@ -236,8 +236,17 @@ impl Admin {
     /// # Errors
     /// [`Error`].
     pub async fn flush(&self, table: &TableName) -> Result<()> {
+        self.flush_stores(table, None).await
+    }
+
+    /// Writes the memstores of one family of a table, or without one of all, to files; done when it returns.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn flush_stores(&self, table: &TableName, family: Option<&Bytes>) -> Result<()> {
         self.at_regions(table, "FlushRegion", |region| proto::FlushRegionRequest {
             region: convert::region_specifier(region),
+            family: family.cloned(),
             ..Default::default()
         })
         .await
@@ -248,10 +257,18 @@ impl Admin {
     /// # Errors
     /// [`Error`].
     pub async fn compact(&self, table: &TableName, major: bool) -> Result<()> {
+        self.compact_stores(table, None, major).await
+    }
+
+    /// The same for one family of a table, or without one for all.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn compact_stores(&self, table: &TableName, family: Option<&Bytes>, major: bool) -> Result<()> {
         self.at_regions(table, "CompactRegion", |region| proto::CompactRegionRequest {
             region: convert::region_specifier(region),
             major: Some(major),
-            ..Default::default()
+            family: family.cloned(),
         })
         .await
     }

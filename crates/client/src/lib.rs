@@ -129,6 +129,12 @@ impl Client {
         &self.shared.connections
     }
 
+    /// A name for a change that must not be done twice: nonce group and nonce.
+    fn nonce(&self) -> (u64, u64) {
+        // 0 stands for none.
+        (self.env().random.next_u64().max(1), self.env().random.next_u64().max(1))
+    }
+
     fn env(&self) -> &Env {
         &self.shared.env
     }

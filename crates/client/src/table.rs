@@ -68,6 +68,27 @@ impl Table {
     /// # Errors
     /// [`Error`]. After [`Error::Connection`] or [`Error::Exhausted`] it may have been done or not.
     pub async fn mutate(&self, mutation: &Mutation) -> Result<()> {
+        self.apply(mutation).await.map(|_| ())
+    }
+
+    /// Increments or appends in one row, and gives back the new cells. It gets a nonce if it has none, so that trying
+    /// again changes nothing twice.
+    ///
+    /// # Errors
+    /// [`Error`], as of [`Table::mutate`].
+    pub async fn read_modify_write(&self, mutation: Mutation) -> Result<Row> {
+        let named = match mutation.nonce {
+            (0, 0) => Mutation { nonce: self.client.nonce(), ..mutation },
+            _ => mutation,
+        };
+        let (response, cells) = self.apply(&named).await?;
+        match &response.result {
+            Some(result) => Cells::of(cells).row(result),
+            None => Ok(Row::default()),
+        }
+    }
+
+    async fn apply(&self, mutation: &Mutation) -> Result<(MutateResponse, Bytes)> {
         let mut cells = CellBlock::new();
         let message = convert::to_proto::mutation_in_block(mutation, cells.tail());
         let nonce_group = (mutation.nonce.0 != 0).then_some(mutation.nonce.0);
@@ -77,11 +98,11 @@ impl Table {
             nonce_group,
             ..MutateRequest::default()
         };
-        let (response, _): (MutateResponse, Bytes) =
+        let (response, cells): (MutateResponse, Bytes) =
             self.at_row(&mutation.row, "Mutate", cells, request).await?;
         match response.processed {
             Some(false) => Err(Error::Malformed("a mutation without a condition was not processed".into())),
-            _ => Ok(()),
+            _ => Ok((response, cells)),
         }
     }
 

@@ -26,7 +26,7 @@ pub enum Error {
         row: Bytes,
     },
     /// The table has no such family: asking again is useless.
-    #[error("column family {} does not exist in region {region}", family.escape_ascii())]
+    #[error("Column family {} does not exist in region {region}", family.escape_ascii())]
     NoSuchFamily {
         /// The region's full name.
         region: Arc<str>,

@@ -158,7 +158,8 @@ pub fn check_split_keys(keys: &[Bytes]) -> Answer<()> {
 }
 
 fn refuse(message: impl Into<String>) -> JavaException {
-    JavaException::do_not_retry(message)
+    let advice = "Set hbase.table.sanity.checks to false at conf or table descriptor if you want to bypass sanity checks";
+    JavaException::do_not_retry(format!("{} {advice}", message.into()))
 }
 
 #[cfg(test)]

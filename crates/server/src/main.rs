@@ -51,5 +51,6 @@ fn main() -> ExitCode {
 fn run_shell(arguments: &cli::ShellArguments) -> Result<(), String> {
     let runtimes = os::Runtimes::start(1, 1).map_err(|error| format!("cannot start threads: {error}"))?;
     let env = os::env(std::sync::Arc::new(runtimes));
-    os::block_on(cli::shell(env, arguments))
+    let interrupts: cli::Interrupts = Box::new(|| Box::pin(signals::interrupted()));
+    os::block_on(cli::shell(env, interrupts, arguments))
 }

@@ -3,6 +3,16 @@
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
+/// Waits for the next Ctrl-C; for ever if the system takes no signal handlers.
+pub async fn interrupted() {
+    match signal(SignalKind::interrupt()) {
+        Ok(mut interrupt) => {
+            interrupt.recv().await;
+        }
+        Err(_) => std::future::pending().await,
+    }
+}
+
 /// Says why to stop, once somebody wants it.
 #[derive(Clone)]
 pub struct Stop(watch::Sender<Option<String>>);

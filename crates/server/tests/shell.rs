@@ -97,6 +97,7 @@ fn commands_answer_as_hbases_do() {
     tables(&server);
     reads(&server);
     deletes(&server);
+    counters(&server);
     refusals(&server);
     changes(&server);
     namespaces(&server);
@@ -286,14 +287,33 @@ fn deletes(server: &Server) {
     assert!(raw.contains(" z column=f:, timestamp=T, type=DeleteFamily\n"), "{raw}");
 }
 
+fn counters(server: &Server) {
+    check(
+        server,
+        "incr 'n1', 'c', 'f:n'; incr 'n1', 'c', 'f:n', 41; get_counter 'n1', 'c', 'f:n'; get 'n1', 'c', 'f:n:toLong'",
+        "COUNTER VALUE = 1\nTook T\nCOUNTER VALUE = 42\nTook T\nCOUNTER VALUE = 42\nTook T\n\
+         COLUMN  CELL\n f:n timestamp=T, value=42\n1 row(s)\nTook T\n",
+    );
+    check(
+        server,
+        "append 'n1', 'c', 'f:a', 'x'; append 'n1', 'c', 'f:a', 'y'; scan 'n1', FILTER => \"ValueFilter(=, 'binary:xy')\"",
+        "CURRENT VALUE = x\nTook T\nCURRENT VALUE = xy\nTook T\n\
+         ROW  COLUMN+CELL\n c column=f:a, timestamp=T, value=xy\n1 row(s)\nTook T\n",
+    );
+    check(server, "deleteall 'n1', {ROWPREFIXFILTER => 'c'}; get 'n1', 'c'", "Took T\nCOLUMN  CELL\n0 row(s)\nTook T\n");
+    check(server, "get_splits 'n1'", "Total number of splits = 3\nm\nt\\xFF\nTook T\n");
+}
+
 fn refusals(server: &Server) {
     check_refused(server, "scan 'no'", "Unknown table no!");
-    check_refused(server, "drop 'no'", "Unknown table no!");
+    check_refused(server, "drop 'no'", "Table no does not exist.");
     check_refused(server, "create 'n1', 'f'", "Table already exists: n1!");
-    check_refused(server, "put 'n1', 'r', 'x:q', 'v'", "Unknown column family! Valid column names: f:*, g:*");
+    let shown = text(&server.shell("put 'n1', 'r', 'x:q', 'v'").stdout);
+    let no_family = "regionserver.NoSuchColumnFamilyException: Column family x does not exist in region n1,,";
+    assert!(shown.starts_with(&format!("\nERROR: org.apache.hadoop.hbase.{no_family}")), "{shown}");
     check_refused(server, "drop 'n1'", "Table n1 is enabled. Disable it first.");
-    check_refused(server, "put 'n1'", "put wants the row here; see: help 'put'");
-    check_refused(server, "scan 'n1', FILTER => 'x'", "FILTER of scan is not supported yet");
+    check_refused(server, "put 'n1'", "wrong number of arguments (given 1, expected 4..6)");
+    check_refused(server, "scan 'n1', FILTER => 'x'", "Incorrect Filter String");
     check_refused(server, "split 'n1'", "line 1, column 1: split is not supported yet");
     check_refused(server, "alert 'n1'", "line 1, column 1: unknown command alert; see: help");
     let output = server.shell("list\nput 'n1', r");
@@ -314,7 +334,7 @@ fn ways_in(server: &Server) {
     assert_eq!(output.status.code(), Some(0));
     let shown = timeless(&output.stdout);
     let hint =
-        "\nERROR: put wants the column here; see: help 'put'\n\nFor usage try 'help \"put\"'\n\nTook T\n";
+        "\nERROR: wrong number of arguments (given 2, expected 4..6)\n\nFor usage try 'help \"put\"'\n\nTook T\n";
     let syntax = "\nERROR: line 5, column 1: unknown word exists; text is written in quotes: 'exists'\n\n";
     assert!(shown.starts_with(&format!("Table n1 does exist\nTook T\n{hint}{syntax}")), "{shown}");
 
@@ -323,6 +343,8 @@ fn ways_in(server: &Server) {
     assert_eq!(text(&output.stderr), "grampus: command failed: scan in line 2\n");
     let expected = "Table n1 does exist\nTook T\nROW  COLUMN+CELL\n\nERROR: Unknown table no!\n\nTook T\n";
     assert_eq!(timeless(&output.stdout), expected);
+    let echoed = timeless(&piped(server, &["--echo"], "exists 'n2'\nlist\n").stdout);
+    assert!(echoed.starts_with("grampus:001:0> exists 'n2'\nTable n2 does exist\nTook T\n=> true\n"), "{echoed}");
     // The last line needs no end, and what is left open there is told.
     assert_eq!(timeless(&piped(server, &[], "exists 'n2'").stdout), "Table n2 does exist\nTook T\n");
     let shown = timeless(&piped(server, &[], "exists 'n2").stdout);

@@ -21,7 +21,7 @@ pub mod row;
 pub mod state;
 
 pub use descriptor::descriptor;
-pub use row::MetaRow;
+pub use row::{MetaRow, parse_region};
 pub use state::{RegionStateText, TableState};
 
 use bytes::{BufMut, Bytes, BytesMut};

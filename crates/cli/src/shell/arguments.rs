@@ -27,6 +27,11 @@ impl Arguments {
         self.values.pop_front().filter(|value| *value != Value::Nil)
     }
 
+    /// The next value, which stays.
+    pub(crate) fn peek(&self) -> Option<&Value> {
+        self.values.front()
+    }
+
     /// The next value unless it is a hash.
     pub(crate) fn next_plain(&mut self) -> Option<Value> {
         match self.values.front() {
@@ -210,7 +215,7 @@ impl Column {
 /// A row key, checked.
 pub(crate) fn row_key(row: Vec<u8>) -> Result<Bytes> {
     match row.len() {
-        0 => usage("a row key must not be empty"),
+        0 => usage("Row length is 0"),
         length if length > cell::cell::ROW_LEN_MAX => {
             usage(format!("a row key has at most {} bytes, not {length}", cell::cell::ROW_LEN_MAX))
         }

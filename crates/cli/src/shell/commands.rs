@@ -5,16 +5,20 @@ mod ddl;
 mod general;
 mod namespaces;
 mod read;
+mod selection;
+mod shown;
 mod snapshots;
+mod splits;
 mod tools;
 mod write;
 
 use base::BoxFuture;
 use regex::Regex;
 
-use super::arguments::Arguments;
-use super::error::{Result, ShellError};
+use super::arguments::{Arguments, Options};
+use super::error::{Result, ShellError, usage};
 use super::session::Session;
+use super::value::Value;
 
 /// What a command leaves to be told.
 #[derive(Debug, PartialEq, Eq)]
@@ -31,9 +35,45 @@ pub(crate) enum Outcome {
 
 type Run = for<'a> fn(&'a mut Session, Arguments) -> BoxFuture<'a, Result<Outcome>>;
 
+/// How many values a command takes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Arity {
+    min: usize,
+    /// `None` for as many as one likes.
+    max: Option<usize>,
+}
+
+impl Arity {
+    const fn exactly(count: usize) -> Arity {
+        Arity { min: count, max: Some(count) }
+    }
+
+    const fn between(min: usize, max: usize) -> Arity {
+        Arity { min, max: Some(max) }
+    }
+
+    const fn from(min: usize) -> Arity {
+        Arity { min, max: None }
+    }
+
+    /// Refuses another number of values in the words of HBase's shell, which are Ruby's.
+    pub(crate) fn check(self, given: usize) -> Result<()> {
+        let expected = match self.max {
+            Some(max) if (self.min..=max).contains(&given) => return Ok(()),
+            None if given >= self.min => return Ok(()),
+            Some(max) if max == self.min => format!("{max}"),
+            Some(max) => format!("{}..{max}", self.min),
+            None => format!("{}+", self.min),
+        };
+        Err(ShellError::Usage(format!("wrong number of arguments (given {given}, expected {expected})")))
+    }
+}
+
 /// A command of the shell.
 pub(crate) struct Command {
     pub(crate) name: &'static str,
+    /// How many values it takes.
+    pub(crate) arity: Arity,
     /// Other names for it.
     pub(crate) aliases: &'static [&'static str],
     /// What it does, in a line.
@@ -64,7 +104,6 @@ pub(crate) const GROUPS: &[Group] = &[
 /// Commands of HBase's shell that are not here yet: a clear answer to who knows them.
 const NOT_YET: &[&str] = &[
     "alter_async",
-    "append",
     "assign",
     "balance_switch",
     "balancer",
@@ -79,11 +118,8 @@ const NOT_YET: &[&str] = &[
     "disable_all",
     "drop_all",
     "enable_all",
-    "get_counter",
-    "get_splits",
     "get_table",
     "grant",
-    "incr",
     "list_peers",
     "list_procedures",
     "list_quotas",
@@ -103,7 +139,6 @@ const NOT_YET: &[&str] = &[
     "update_config",
     "user_permission",
     "wal_roll",
-    "whoami",
     "zk_dump",
 ];
 
@@ -116,6 +151,14 @@ pub(crate) fn find(name: &str) -> Option<&'static Command> {
 /// Whether HBase's shell has such a command, and this one does not yet.
 pub(crate) fn is_of_hbase(name: &str) -> bool {
     NOT_YET.contains(&name)
+}
+
+/// `ATTRIBUTES`, which mean nothing without coprocessors: checked, and not sent.
+fn take_attributes(options: &mut Options) -> Result<()> {
+    match options.take("ATTRIBUTES") {
+        None | Some(Value::Hash(_)) => Ok(()),
+        Some(_) => usage("Attributes must be a Hash type"),
+    }
 }
 
 /// Longest compiled pattern, in bytes.

@@ -5,16 +5,48 @@
 
 use std::io::{self, Write};
 
+/// Whether heads and failures stand out by colour.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Style {
+    Plain,
+    Coloured,
+}
+
+/// Escape sequences of terminals.
+const BOLD: &str = "\x1b[1m";
+const RED: &str = "\x1b[31m";
+const RESET: &str = "\x1b[0m";
+
 /// Where commands print to.
 pub(crate) struct Printer {
     out: Box<dyn Write + Send>,
     /// Characters of a line; `None`: lines are as long as they are.
     width: Option<usize>,
+    style: Style,
 }
 
 impl Printer {
-    pub(crate) fn new(out: Box<dyn Write + Send>, width: Option<usize>) -> Printer {
-        Printer { out, width }
+    pub(crate) fn new(out: Box<dyn Write + Send>, width: Option<usize>, style: Style) -> Printer {
+        Printer { out, width, style }
+    }
+
+    /// A line about a failure.
+    pub(crate) fn error(&mut self, text: &str) -> io::Result<()> {
+        self.styled(RED, |printer| printer.line(text))
+    }
+
+    /// The head of one column.
+    pub(crate) fn head(&mut self, text: &str) -> io::Result<()> {
+        self.styled(BOLD, |printer| printer.row(text))
+    }
+
+    fn styled(&mut self, code: &str, print: impl FnOnce(&mut Printer) -> io::Result<()>) -> io::Result<()> {
+        if self.style == Style::Plain {
+            return print(self);
+        }
+        write!(self.out, "{code}")?;
+        print(self)?;
+        write!(self.out, "{RESET}")
     }
 
     /// A line.
@@ -33,7 +65,7 @@ impl Printer {
     /// The heads of two columns.
     pub(crate) fn header(&mut self, first: &str, second: &str) -> io::Result<()> {
         // Rows begin one space further in, their second column does not.
-        self.columns("", first, "  ", second)
+        self.styled(BOLD, |printer| printer.columns("", first, "  ", second))
     }
 
     /// A row of two columns.
@@ -114,7 +146,7 @@ pub(crate) mod tests {
 
     fn printed(width: Option<usize>, print: impl Fn(&mut Printer) -> io::Result<()>) -> String {
         let kept = Kept::default();
-        print(&mut Printer::new(Box::new(kept.clone()), width)).unwrap();
+        print(&mut Printer::new(Box::new(kept.clone()), width, Style::Plain)).unwrap();
         kept.text()
     }
 
@@ -132,6 +164,16 @@ pub(crate) mod tests {
         );
         assert_eq!(table, expected);
         assert_eq!(printed(None, |printer| printer.row("t1")), "t1\n");
+    }
+
+    #[test]
+    fn heads_and_failures_stand_out_where_there_are_colours() {
+        let kept = Kept::default();
+        let mut printer = Printer::new(Box::new(kept.clone()), None, Style::Coloured);
+        printer.head("TABLE").unwrap();
+        printer.row("t1").unwrap();
+        printer.error("ERROR: no").unwrap();
+        assert_eq!(kept.text(), "\x1b[1mTABLE\n\x1b[0mt1\n\x1b[31mERROR: no\n\x1b[0m");
     }
 
     #[test]

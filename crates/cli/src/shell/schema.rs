@@ -3,28 +3,12 @@
 //! A family is sent with all attributes that HBase's own client sends, so that it means the same to every server.
 
 use bytes::Bytes;
-use cell::schema::{Attributes, Configuration, FamilyDescriptor, TableDescriptor};
+use cell::schema::{Attributes, Configuration, FAMILY_DEFAULTS, FamilyDescriptor, TableDescriptor};
 
 use super::arguments::Options;
 use super::error::{Result, ShellError, usage};
 use super::text::{binary, quoted};
 use super::value::Value;
-
-/// Attributes that every family has in HBase's client, with their defaults, in the order it shows them.
-const FAMILY_DEFAULTS: &[(&str, &str)] = &[
-    ("INDEX_BLOCK_ENCODING", "NONE"),
-    ("VERSIONS", "1"),
-    ("KEEP_DELETED_CELLS", "FALSE"),
-    ("DATA_BLOCK_ENCODING", "NONE"),
-    ("TTL", FOREVER),
-    ("MIN_VERSIONS", "0"),
-    ("REPLICATION_SCOPE", "0"),
-    ("BLOOMFILTER", "ROW"),
-    ("IN_MEMORY", "false"),
-    ("COMPRESSION", "NONE"),
-    ("BLOCKCACHE", "true"),
-    ("BLOCKSIZE", "65536"),
-];
 
 /// Further attributes of families that HBase knows.
 const FAMILY_FURTHER: &[&str] = &[
@@ -71,6 +55,11 @@ const TABLE_KNOWN: &[&str] = &[
     "SPLIT_POLICY",
 ];
 
+/// Compressions that files here are written with.
+const COMPRESSIONS: &[&str] = &["NONE", "GZ", "SNAPPY", "LZ4", "ZSTD"];
+/// Kinds of Bloom filters.
+const BLOOM_TYPES: &[&str] = &["NONE", "ROW", "ROWCOL", "ROWPREFIX_FIXED_LENGTH"];
+
 /// The time to live of what lives for ever, as it is sent.
 const FOREVER: &str = "2147483647";
 const MINUTE_S: u64 = 60;
@@ -103,6 +92,9 @@ pub(crate) fn changed_family(mut family: FamilyDescriptor, mut options: Options)
 
 /// Sets attributes of a table that `create` is given.
 pub(crate) fn set_table_options(table: &mut TableDescriptor, mut options: Options) -> Result<()> {
+    // HBase's client of 2.0 and later keeps a table's settings among its attributes.
+    let settings = pairs(&mut options, "CONFIGURATION")?;
+    table.attributes.extend(settings.into_iter().map(|(name, value)| (name.into(), value.into())));
     set_hashes(&mut table.attributes, &mut table.configuration, &mut options)?;
     for name in TABLE_KNOWN {
         if let Some(value) = options.take(name) {
@@ -144,6 +136,16 @@ fn attribute_text(name: &str, value: &Value) -> Result<String> {
         value.string().ok_or_else(|| ShellError::Usage(format!("{name} must be text, not {value}")))?;
     match name {
         "TTL" => ttl_text(&text),
+        "COMPRESSION" if !COMPRESSIONS.contains(&text.to_ascii_uppercase().as_str()) => usage(format!(
+            "Compression {} is not supported. Use one of {}",
+            text.to_ascii_uppercase(),
+            COMPRESSIONS.join(" ")
+        )),
+        "BLOOMFILTER" if !BLOOM_TYPES.contains(&text.to_ascii_uppercase().as_str()) => usage(format!(
+            "BloomFilter type {} is not supported. Use one of {}",
+            text.to_ascii_uppercase(),
+            BLOOM_TYPES.join(" ")
+        )),
         // Names of values: HBase's shell takes them in small letters too.
         "BLOOMFILTER"
         | "COMPRESSION"
@@ -153,8 +155,9 @@ fn attribute_text(name: &str, value: &Value) -> Result<String> {
         | "KEEP_DELETED_CELLS" => Ok(text.to_ascii_uppercase()),
         "VERSIONS" | "MIN_VERSIONS" | "BLOCKSIZE" | "MAX_FILESIZE" | "MEMSTORE_FLUSHSIZE"
         | "REGION_REPLICATION" => match text.parse::<u64>() {
+            Ok(0) if name == "VERSIONS" => usage("Maximum versions must be positive"),
             Ok(number) => Ok(number.to_string()),
-            Err(_) => usage(format!("{name} must be a number, not {value}")),
+            Err(_) => usage(format!("For input string: \"{text}\"")),
         },
         _ => Ok(text),
     }
@@ -186,23 +189,6 @@ fn ttl_text(text: &str) -> Result<String> {
     match seconds {
         0 => Err(wrong()),
         _ => Ok(seconds.to_string()),
-    }
-}
-
-/// The keys of `SPLITS`, in order.
-pub(crate) fn split_keys(splits: Value) -> Result<Vec<Bytes>> {
-    let Value::Array(splits) = splits else {
-        return usage(format!("SPLITS must be an array, not {splits}"));
-    };
-    let key = |value: &Value| match value.bytes() {
-        Some(key) if !key.is_empty() => Ok(Bytes::from(key)),
-        _ => usage(format!("SPLITS holds row keys, not {value}")),
-    };
-    let mut keys = splits.iter().map(key).collect::<Result<Vec<Bytes>>>()?;
-    keys.sort();
-    match keys.windows(2).find(|pair| pair[0] == pair[1]) {
-        Some(pair) => usage(format!("SPLITS holds {} twice", quoted(&pair[0]))),
-        None => Ok(keys),
     }
 }
 
@@ -384,15 +370,5 @@ mod tests {
         assert_eq!(shown_ttl(93_784), "93784 SECONDS (1 DAY 2 HOURS 3 MINUTES 4 SECONDS)");
         assert_eq!(shown_bytes(1023), "1023 B");
         assert_eq!(shown_bytes((1 << 40) + (2 << 20) + 5), "1099513724933 B (1TB 2MB 5B)");
-    }
-
-    #[test]
-    fn split_keys_are_sorted_and_told_apart() {
-        let keys = |source: &str| split_keys(options(&format!("SPLITS => {source}")).take("SPLITS").unwrap());
-        assert_eq!(keys("['b', 'a', 7]").unwrap(), [&b"7"[..], b"a", b"b"]);
-        assert!(keys("[]").unwrap().is_empty());
-        assert!(keys("'a'").is_err());
-        assert!(keys("['a', 'a']").is_err());
-        assert!(keys("['']").is_err());
     }
 }

@@ -18,6 +18,8 @@ pub(crate) struct Session {
     pub(crate) env: Env,
     pub(crate) client: Client,
     pub(crate) printer: Printer,
+    /// Who servers are told that this is.
+    pub(crate) user: String,
     /// Whether a person may have use for a hint.
     pub(crate) interactive: bool,
     /// Whether values of commands are shown, as at a prompt.
@@ -33,8 +35,8 @@ pub(crate) enum Step {
 }
 
 impl Session {
-    pub(crate) fn new(env: Env, client: Client, printer: Printer) -> Session {
-        Session { env, client, printer, interactive: false, echoes: false }
+    pub(crate) fn new(env: Env, client: Client, user: String, printer: Printer) -> Session {
+        Session { env, client, printer, user, interactive: false, echoes: false }
     }
 
     /// Runs one command; failures are told in the output.
@@ -43,20 +45,23 @@ impl Session {
     /// If nothing can be printed.
     pub(crate) async fn run(&mut self, statement: &Statement) -> io::Result<Step> {
         let Some(command) = commands::find(&statement.name) else {
-            self.tell(&unknown(statement), None)?;
+            self.tell(&unknown(statement))?;
             self.printer.flush()?;
             return Ok(Step::Failed);
         };
         let began = self.env.clock.monotonic();
         let arguments = Arguments::new(command.name, statement.values.clone());
-        let outcome = (command.run)(self, arguments).await;
+        let outcome = match command.arity.check(statement.values.len()) {
+            Ok(()) => (command.run)(self, arguments).await,
+            Err(error) => Err(error),
+        };
         let took = self.env.clock.monotonic() - began;
-        let step = self.report(command, statement, outcome, took).await;
+        let step = self.report(command, statement, outcome, took);
         self.printer.flush()?;
         step
     }
 
-    async fn report(
+    fn report(
         &mut self,
         command: &Command,
         statement: &Statement,
@@ -68,8 +73,9 @@ impl Session {
             Ok(Outcome::Told) => return Ok(Step::Done),
             Err(ShellError::Output(error)) => return Err(error),
             Err(error) => {
-                let message = words::message(&self.client, statement, error).await;
-                self.tell(&message, Some(command))?;
+                let message = words::message(statement, error);
+                self.tell(&message)?;
+                self.hint(command)?;
                 self.took(took)?;
                 return Ok(Step::Failed);
             }
@@ -88,13 +94,17 @@ impl Session {
         self.printer.line(&format!("Took {:.4} seconds", took.as_secs_f64()))
     }
 
-    fn tell(&mut self, message: &str, command: Option<&Command>) -> io::Result<()> {
-        self.printer.line(&format!("\nERROR: {message}\n"))?;
-        match command {
-            Some(command) if self.interactive => {
-                self.printer.line(&format!("For usage try 'help \"{}\"'\n", command.name))
-            }
-            _ => Ok(()),
+    /// Tells a failure.
+    pub(crate) fn tell(&mut self, message: &str) -> io::Result<()> {
+        self.printer.line("")?;
+        self.printer.error(&format!("ERROR: {message}"))?;
+        self.printer.line("")
+    }
+
+    fn hint(&mut self, command: &Command) -> io::Result<()> {
+        match self.interactive {
+            true => self.printer.line(&format!("For usage try 'help \"{}\"'\n", command.name)),
+            false => Ok(()),
         }
     }
 }

@@ -14,6 +14,28 @@ pub(crate) fn binary(bytes: &[u8]) -> String {
     shown
 }
 
+/// The bytes that [`binary`] shows so: `\xHH` is a byte, as HBase's `Bytes.toBytesBinary` reads it.
+pub(crate) fn from_binary(text: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let [first, behind @ ..] = rest {
+        let hex = |digit: &u8| char::from(*digit).to_digit(16).and_then(|value| u8::try_from(value).ok());
+        rest = match behind {
+            [b'x', high, low, behind @ ..] if *first == b'\\' => match (hex(high), hex(low)) {
+                (Some(high), Some(low)) => {
+                    bytes.push(high << 4 | low);
+                    rest = behind;
+                    continue;
+                }
+                _ => &rest[1..],
+            },
+            _ => behind,
+        };
+        bytes.push(*first);
+    }
+    bytes
+}
+
 /// Text in quotes that the shell reads as the same bytes.
 pub(crate) fn quoted(bytes: &[u8]) -> String {
     match std::str::from_utf8(bytes) {
@@ -76,6 +98,7 @@ mod tests {
         assert_eq!(binary(b"row 1~"), "row 1~");
         assert_eq!(binary(b"a\\b\x00\x7f\xff\n"), r"a\x5Cb\x00\x7F\xFF\x0A");
         assert_eq!(binary("\u{e9}".as_bytes()), r"\xC3\xA9");
+        assert_eq!(from_binary(br"a\x00\xfF\xg0\x0"), b"a\x00\xff\\xg0\\x0");
     }
 
     #[test]

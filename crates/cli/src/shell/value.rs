@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::text::quoted;
+use super::text::{binary, quoted};
 
 /// A value as it was written.
 #[derive(Debug, Clone, PartialEq)]
@@ -63,6 +63,39 @@ impl Value {
         match self {
             Value::Array(elements) => elements,
             single => vec![single],
+        }
+    }
+
+    /// As Ruby's `inspect` shows it, which HBase's shell does in messages and at its prompt.
+    pub(crate) fn inspect(&self) -> String {
+        match self {
+            Value::Text(text) => format!("\"{}\"", binary(text).replace('"', "\\\"")),
+            Value::Constant(name) => format!("\"{name}\""),
+            Value::Array(elements) => {
+                let elements: Vec<String> = elements.iter().map(Value::inspect).collect();
+                format!("[{}]", elements.join(", "))
+            }
+            Value::Hash(entries) => {
+                let pair =
+                    |(name, value): &(Value, Value)| format!("{}=>{}", name.inspect(), value.inspect());
+                let entries: Vec<String> = entries.iter().map(pair).collect();
+                format!("{{{}}}", entries.join(", "))
+            }
+            plain => plain.to_string(),
+        }
+    }
+
+    /// The class of such a value in Ruby, for messages of HBase's shell.
+    pub(crate) fn ruby_class(&self) -> &'static str {
+        match self {
+            Value::Text(_) | Value::Constant(_) => "String",
+            Value::Integer(_) => "Integer",
+            Value::Float(_) => "Float",
+            Value::Boolean(true) => "TrueClass",
+            Value::Boolean(false) => "FalseClass",
+            Value::Nil => "NilClass",
+            Value::Array(_) => "Array",
+            Value::Hash(_) => "Hash",
         }
     }
 

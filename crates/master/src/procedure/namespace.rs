@@ -13,7 +13,10 @@ pub(super) async fn check_create(
 ) -> Result<(), JavaException> {
     context.namespaces.wait_loaded().await;
     match context.namespaces.get(&namespace.name) {
-        Ok(_) => Err(JavaException::new(class::NAMESPACE_EXISTS, namespace.name.clone())),
+        Ok(_) => Err(JavaException::new(
+            class::NAMESPACE_EXISTS,
+            format!("Namespace {} already exists", namespace.name),
+        )),
         Err(_) => Ok(()),
     }
 }

@@ -15,7 +15,8 @@ pub(super) async fn modify(
 ) -> Answer<proto::ModifyTableResponse> {
     let table = TableDescriptor::try_from(&request.table_schema).map_err(refusal::bad_schema)?;
     // The name of the request is the one that counts; clients send the same twice.
-    let table = TableDescriptor { name: table_name(&request.table_name)?, ..table };
+    let mut table = TableDescriptor { name: table_name(&request.table_name)?, ..table };
+    table.families.values_mut().for_each(FamilyDescriptor::complete);
     let work = Work::ModifyTable {
         table: table.name.clone(),
         change: Change::Replace(Box::new(table)),
@@ -65,7 +66,9 @@ async fn submit(master: &Master, table: &proto::TableName, change: Change, nonce
 }
 
 fn family(schema: &proto::ColumnFamilySchema) -> Answer<FamilyDescriptor> {
-    FamilyDescriptor::try_from(schema).map_err(refusal::bad_schema)
+    let mut family = FamilyDescriptor::try_from(schema).map_err(refusal::bad_schema)?;
+    family.complete();
+    Ok(family)
 }
 
 /// `GetSchemaAlterStatus`: how many regions have not taken over the last change yet.

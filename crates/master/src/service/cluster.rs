@@ -4,6 +4,7 @@ use cell::schema::TableName;
 use proto::Option as Asked;
 use std::collections::BTreeMap;
 use wire::exception::{Answer, JavaException, class};
+use wire::meta::TableState;
 
 use super::switches;
 use crate::assignment::RegionState;
@@ -51,7 +52,9 @@ pub(super) async fn status(
         status.servers_name = live.iter().map(|(server, _)| server.into()).collect();
     }
     if asks(Asked::TableToRegionsCount) {
-        status.table_region_states_count = region_counts(&context.assignment.all());
+        status.table_region_states_count = region_counts(&context.assignment.all(), |table| {
+            context.tables.state(table) == Some(TableState::Disabled)
+        });
     }
     if asks(Asked::RegionsInTransition) {
         status.regions_in_transition = regions_in_transition(&context.assignment.all());
@@ -65,10 +68,17 @@ pub(super) async fn status(
     Ok(proto::GetClusterStatusResponse { cluster_status: status })
 }
 
-fn region_counts(regions: &[(cell::region::RegionInfo, RegionState)]) -> Vec<proto::TableRegionStatesCount> {
+/// Regions of each table by their states; as in HBase those of disabled tables are not counted.
+fn region_counts(
+    regions: &[(cell::region::RegionInfo, RegionState)],
+    is_disabled: impl Fn(&TableName) -> bool,
+) -> Vec<proto::TableRegionStatesCount> {
     let mut counts: BTreeMap<&TableName, proto::RegionStatesCount> = BTreeMap::new();
     for (region, state) in regions {
         let count = counts.entry(&region.table).or_default();
+        if is_disabled(&region.table) {
+            continue;
+        }
         count.total_regions += 1;
         match state {
             RegionState::Open(_) => count.open_regions += 1,

@@ -15,6 +15,7 @@ pub(super) async fn create(
     request: proto::CreateTableRequest,
 ) -> Answer<proto::CreateTableResponse> {
     let mut table = TableDescriptor::try_from(&request.table_schema).map_err(refusal::bad_schema)?;
+    table.families.values_mut().for_each(cell::schema::FamilyDescriptor::complete);
     sanity::check_table(&table)?;
     sanity::check_split_keys(&request.split_keys)?;
     // HBase's master notes here how the table's files are tracked; clients see it in the descriptor.

@@ -101,7 +101,8 @@ fn keep_first<T>(place: &mut Option<T>, value: impl FnOnce() -> Option<T>) {
     }
 }
 
-fn parse_region(value: &[u8]) -> Option<RegionInfo> {
+/// The region in a column of `hbase:meta`; `None` for what is none.
+pub fn parse_region(value: &[u8]) -> Option<RegionInfo> {
     let message: proto::RegionInfo = without_magic(&Bytes::copy_from_slice(value)).ok()?;
     RegionInfo::try_from(&message).ok()
 }

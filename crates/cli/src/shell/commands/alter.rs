@@ -2,12 +2,11 @@
 
 use cell::schema::{TableDescriptor, TableName};
 
-use super::{Command, Group, Outcome};
+use super::{Arity, Command, Group, Outcome};
 use crate::shell::arguments::{Arguments, Options};
 use crate::shell::error::{Result, ShellError, usage};
 use crate::shell::schema;
 use crate::shell::session::Session;
-use crate::shell::text::quoted;
 use crate::shell::value::Value;
 
 pub(super) const GROUP: Group = Group {
@@ -15,6 +14,7 @@ pub(super) const GROUP: Group = Group {
     commands: &[
         Command {
             name: "alter",
+            arity: Arity::from(1),
             aliases: &[],
             summary: "Add, change or delete families, and change attributes of a table; it stays enabled",
             usage: "  grampus> alter 't1', NAME => 'f1', VERSIONS => 5\n  \
@@ -28,6 +28,7 @@ pub(super) const GROUP: Group = Group {
         },
         Command {
             name: "alter_status",
+            arity: Arity::exactly(1),
             aliases: &[],
             summary: "Say how many regions of a table have taken over its last change",
             usage: "  grampus> alter_status 't1'",
@@ -35,6 +36,7 @@ pub(super) const GROUP: Group = Group {
         },
         Command {
             name: "truncate",
+            arity: Arity::exactly(1),
             aliases: &[],
             summary: "Remove all rows of a table, which becomes one region",
             usage: "  grampus> truncate 't1'",
@@ -42,6 +44,7 @@ pub(super) const GROUP: Group = Group {
         },
         Command {
             name: "truncate_preserve",
+            arity: Arity::exactly(1),
             aliases: &[],
             summary: "Remove all rows of a table, which keeps its regions",
             usage: "  grampus> truncate_preserve 't1'",
@@ -52,6 +55,7 @@ pub(super) const GROUP: Group = Group {
 
 async fn alter(session: &mut Session, mut arguments: Arguments) -> Result<Outcome> {
     let name = arguments.table()?;
+    must_be_there(&session.client, &name).await?;
     let old = session.client.admin().describe(&name).await?;
     let new = altered(old, arguments)?;
     session.client.admin().modify_table(&new).await?;
@@ -74,7 +78,8 @@ fn altered(mut table: TableDescriptor, mut arguments: Arguments) -> Result<Table
             }
         };
         if let Some(family) = options.bytes("delete")? {
-            remove_family(&mut table, &family)?;
+            // As in HBase's shell: what is not there need not go.
+            table.families.remove(&family[..]);
             options.finish()?;
             continue;
         }
@@ -94,11 +99,13 @@ fn altered(mut table: TableDescriptor, mut arguments: Arguments) -> Result<Table
 }
 
 fn apply_method(table: &mut TableDescriptor, method: &[u8], mut options: Options) -> Result<()> {
-    let name = || ShellError::Usage("NAME parameter missing".into());
+    let name = || {
+        ShellError::Usage(format!("NAME parameter missing for {} method", String::from_utf8_lossy(method)))
+    };
     match method {
         b"delete" => {
             let family = options.bytes("NAME")?.ok_or_else(name)?;
-            remove_family(table, &family)?;
+            table.families.remove(&family[..]);
             options.finish()
         }
         b"table_att" => schema::set_table_options(table, options),
@@ -112,13 +119,15 @@ fn apply_method(table: &mut TableDescriptor, method: &[u8], mut options: Options
         }
         b"table_conf_unset" => {
             for key in names(options.take("NAME").ok_or_else(name)?)? {
-                if table.configuration.remove(&key).is_none() {
+                // HBase keeps a table's settings among its attributes.
+                let of_attributes = table.attributes.remove(key.as_bytes());
+                if table.configuration.remove(&key).is_none() && of_attributes.is_none() {
                     return usage(format!("Could not find configuration: {key}"));
                 }
             }
             options.finish()
         }
-        other => usage(format!("Unknown method: {}", quoted(other))),
+        other => usage(format!("Unknown method: {}", String::from_utf8_lossy(other))),
     }
 }
 
@@ -143,22 +152,28 @@ fn set_family(table: &mut TableDescriptor, name: Vec<u8>, options: Options) -> R
     Ok(())
 }
 
-fn remove_family(table: &mut TableDescriptor, name: &[u8]) -> Result<()> {
-    match table.families.remove(name) {
-        Some(_) => Ok(()),
-        None => usage(format!("Column family {} does not exist", quoted(name))),
+async fn must_be_there(client: &client::Client, table: &TableName) -> Result<()> {
+    match client.admin().table_exists(table).await? {
+        true => Ok(()),
+        false => Err(ShellError::Refused(format!("Can't find a table: {table}"))),
     }
 }
 
 async fn alter_status(session: &mut Session, mut arguments: Arguments) -> Result<Outcome> {
     let table = arguments.table()?;
     arguments.finish()?;
+    must_be_there(&session.client, &table).await?;
     show_status(session, &table).await?;
     Ok(Outcome::Done)
 }
 
 async fn show_status(session: &mut Session, table: &TableName) -> Result<()> {
-    let (left, all) = session.client.admin().alter_status(table).await?;
+    let admin = session.client.admin();
+    let (left, all) = match admin.is_enabled(table).await? {
+        true => admin.alter_status(table).await?,
+        // No region of it is open with an old schema.
+        false => (0, 0),
+    };
     session.printer.line(&match all {
         0 => "All regions updated.".to_string(),
         _ => format!("{}/{all} regions updated.", all.saturating_sub(left)),
@@ -173,8 +188,8 @@ async fn truncate(session: &mut Session, mut arguments: Arguments, preserve: boo
     let table = arguments.table()?;
     arguments.finish()?;
     let admin = session.client.admin();
-    let is_enabled = admin.is_enabled(&table).await?;
     session.printer.line(&format!("Truncating '{table}' table (it may take a while):"))?;
+    let is_enabled = admin.is_enabled(&table).await?;
     if is_enabled {
         session.printer.line("Disabling table...")?;
         admin.disable_table(&table).await?;
@@ -219,6 +234,7 @@ mod tests {
         let unset = made("'t', METHOD => 'table_att_unset', NAME => 'MAX_FILESIZE'").unwrap();
         assert_eq!(unset.attribute("MAX_FILESIZE"), None);
         assert!(made("'t', METHOD => 'table_conf_unset', NAME => ['k']").unwrap().configuration.is_empty());
+        assert!(made("'t', 'delete' => 'x'").unwrap().families.len() == 1);
     }
 
     #[test]
@@ -226,7 +242,6 @@ mod tests {
         for wrong in [
             "'t'",
             "'t', METHOD => 'delete'",
-            "'t', 'delete' => 'x'",
             "'t', METHOD => 'melt'",
             "'t', METHOD => 'table_att_unset', NAME => 'x'",
             "'t', NAME => 'f', VERSION => 5",

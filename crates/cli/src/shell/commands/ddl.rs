@@ -1,15 +1,17 @@
 //! Commands that make, show and remove tables.
 
 use bytes::Bytes;
-use cell::schema::{TableDescriptor, TableName};
+use cell::schema::{FamilyDescriptor, TableDescriptor, TableName};
 use wire::exception::class;
 use wire::meta::TableState;
 
-use super::{Command, Group, Outcome};
+use super::{Arity, Command, Group, Outcome, splits};
 use crate::shell::arguments::{Arguments, Options};
 use crate::shell::error::{Result, ShellError, usage};
+use crate::shell::output::Printer;
 use crate::shell::schema;
 use crate::shell::session::Session;
+use crate::shell::text::binary;
 use crate::shell::value::Value;
 
 pub(super) const GROUP: Group = Group {
@@ -17,17 +19,29 @@ pub(super) const GROUP: Group = Group {
     commands: &[
         Command {
             name: "create",
+            arity: Arity::from(1),
             aliases: &[],
             summary: "Make a table: its name, its families, and options of the table",
             usage: "  grampus> create 't1', 'f1', 'f2'\n  \
                     grampus> create 't1', {NAME => 'f1', VERSIONS => 5, TTL => 86400, COMPRESSION => 'GZ'}\n  \
                     grampus> create 't1', 'f1', SPLITS => ['10', '20', '30']\n  \
+                    grampus> create 't1', 'f1', SPLITS_FILE => 'splits.txt'\n  \
+                    grampus> create 't1', 'f1', {NUMREGIONS => 15, SPLITALGO => 'HexStringSplit'}\n  \
                     grampus> create 'ns1:t1', {NAME => 'f1'}, MAX_FILESIZE => 1073741824, METADATA => {'k' => 'v'}\n  \
                     grampus> create 't1', {NAME => 'f1', CONFIGURATION => {'key' => 'value'}}",
             run: |session, arguments| Box::pin(create(session, arguments)),
         },
         Command {
+            name: "get_splits",
+            arity: Arity::exactly(1),
+            aliases: &[],
+            summary: "Show the rows at which a table is split",
+            usage: "  grampus> get_splits 't1'",
+            run: |session, arguments| Box::pin(get_splits(session, arguments)),
+        },
+        Command {
             name: "list",
+            arity: Arity::between(0, 1),
             aliases: &[],
             summary: "Show the names of tables, all of them or those that match a regular expression",
             usage: "  grampus> list\n  grampus> list 'abc.*'",
@@ -35,6 +49,7 @@ pub(super) const GROUP: Group = Group {
         },
         Command {
             name: "describe",
+            arity: Arity::exactly(1),
             aliases: &["desc"],
             summary: "Show the families of a table and all attributes",
             usage: "  grampus> describe 't1'\n  grampus> desc 'ns1:t1'",
@@ -42,6 +57,7 @@ pub(super) const GROUP: Group = Group {
         },
         Command {
             name: "exists",
+            arity: Arity::exactly(1),
             aliases: &[],
             summary: "Say whether there is a table",
             usage: "  grampus> exists 't1'",
@@ -49,6 +65,7 @@ pub(super) const GROUP: Group = Group {
         },
         Command {
             name: "enable",
+            arity: Arity::exactly(1),
             aliases: &[],
             summary: "Serve a disabled table again",
             usage: "  grampus> enable 't1'",
@@ -56,6 +73,7 @@ pub(super) const GROUP: Group = Group {
         },
         Command {
             name: "disable",
+            arity: Arity::exactly(1),
             aliases: &[],
             summary: "Stop serving a table; its data stays",
             usage: "  grampus> disable 't1'",
@@ -63,6 +81,7 @@ pub(super) const GROUP: Group = Group {
         },
         Command {
             name: "is_enabled",
+            arity: Arity::exactly(1),
             aliases: &[],
             summary: "Say whether a table is enabled",
             usage: "  grampus> is_enabled 't1'",
@@ -70,6 +89,7 @@ pub(super) const GROUP: Group = Group {
         },
         Command {
             name: "is_disabled",
+            arity: Arity::exactly(1),
             aliases: &[],
             summary: "Say whether a table is disabled",
             usage: "  grampus> is_disabled 't1'",
@@ -77,6 +97,7 @@ pub(super) const GROUP: Group = Group {
         },
         Command {
             name: "drop",
+            arity: Arity::exactly(1),
             aliases: &[],
             summary: "Remove a disabled table and its data",
             usage: "  grampus> drop 't1'",
@@ -86,7 +107,7 @@ pub(super) const GROUP: Group = Group {
 };
 
 async fn create(session: &mut Session, mut arguments: Arguments) -> Result<Outcome> {
-    let (table, split_keys) = new_table(&mut arguments)?;
+    let (table, split_keys) = new_table(&mut arguments, &mut session.printer)?;
     arguments.finish()?;
     session.client.admin().create_table(&table, &split_keys).await?;
     session.printer.line(&format!("Created table {}", table.name))?;
@@ -94,26 +115,32 @@ async fn create(session: &mut Session, mut arguments: Arguments) -> Result<Outco
 }
 
 /// The table that the arguments of `create` describe, and where it is split.
-fn new_table(arguments: &mut Arguments) -> Result<(TableDescriptor, Vec<Bytes>)> {
+fn new_table(arguments: &mut Arguments, printer: &mut Printer) -> Result<(TableDescriptor, Vec<Bytes>)> {
+    if arguments.peek().is_some_and(|name| !matches!(name, Value::Text(_))) {
+        return usage("Table name must be of type String");
+    }
     let mut table = TableDescriptor::new(arguments.table()?);
     let mut split_keys = Vec::new();
     while let Some(value) = arguments.next() {
         let mut options = match value {
             Value::Hash(entries) => Options::new("create", entries)?,
-            plain => {
-                let name = plain.bytes().ok_or_else(|| ShellError::Usage(format!("{plain} is no family")))?;
-                add_family(&mut table, schema::family(name, Options::new("create", Vec::new())?)?)?;
+            Value::Text(name) => {
+                add_family(&mut table, schema::family(name, Options::new("create", Vec::new())?)?, printer)?;
                 continue;
             }
+            other => {
+                let (class, shown) = (other.ruby_class(), other.inspect());
+                return usage(format!("{class} of {shown} is not of Hash or String type"));
+            }
         };
-        options.refuse(&["SPLITS_FILE", "NUMREGIONS", "SPLITALGO"])?;
-        if let Some(splits) = options.take("SPLITS") {
-            split_keys = schema::split_keys(splits)?;
+        if let Some(name) = options.bytes("NAME")? {
+            add_family(&mut table, schema::family(name, options)?, printer)?;
+            continue;
         }
-        match options.bytes("NAME")? {
-            Some(name) => add_family(&mut table, schema::family(name, options)?)?,
-            None => schema::set_table_options(&mut table, options)?,
+        if let Some(keys) = splits::take(&mut options, &mut table)? {
+            split_keys = keys;
         }
+        schema::set_table_options(&mut table, options)?;
     }
     match table.families.is_empty() {
         true => usage("Table must have at least one column family"),
@@ -121,11 +148,34 @@ fn new_table(arguments: &mut Arguments) -> Result<(TableDescriptor, Vec<Bytes>)>
     }
 }
 
-fn add_family(table: &mut TableDescriptor, family: cell::schema::FamilyDescriptor) -> Result<()> {
+fn add_family(table: &mut TableDescriptor, family: FamilyDescriptor, printer: &mut Printer) -> Result<()> {
     let name = family.name.clone();
-    match table.families.insert(name.clone(), family) {
-        Some(_) => usage(format!("family {} is given twice", crate::shell::text::quoted(&name))),
-        None => Ok(()),
+    if table.families.insert(name.clone(), family).is_some() {
+        let name = binary(&name);
+        printer.line(&format!("Family '{name}' already exists, the old one will be replaced"))?;
+    }
+    Ok(())
+}
+
+async fn get_splits(session: &mut Session, mut arguments: Arguments) -> Result<Outcome> {
+    let table = arguments.table()?;
+    arguments.finish()?;
+    let regions = session.client.table(table).regions().await?;
+    let keys: Vec<String> = regions.iter().map(|location| binary(&location.region.start_key)).collect();
+    let keys: Vec<String> = keys.into_iter().filter(|key| !key.is_empty()).collect();
+    session.printer.line(&format!("Total number of splits = {}", keys.len() + 1))?;
+    for key in &keys {
+        session.printer.line(key)?;
+    }
+    let quoted: Vec<String> = keys.iter().map(|key| format!("\"{key}\"")).collect();
+    Ok(Outcome::Value(format!("[{}]", quoted.join(", "))))
+}
+
+/// Refuses a table that is not there, in the words of HBase's shell.
+async fn must_be_there(client: &client::Client, table: &TableName) -> Result<()> {
+    match client.admin().table_exists(table).await? {
+        true => Ok(()),
+        false => Err(ShellError::Refused(format!("Table {table} does not exist."))),
     }
 }
 
@@ -136,7 +186,7 @@ async fn list(session: &mut Session, mut arguments: Arguments) -> Result<Outcome
     };
     arguments.finish()?;
     let tables = session.client.admin().list_tables(regex.as_deref(), false).await?;
-    session.printer.row("TABLE")?;
+    session.printer.head("TABLE")?;
     for table in &tables {
         session.printer.row(&table.to_string())?;
     }
@@ -148,13 +198,14 @@ async fn list(session: &mut Session, mut arguments: Arguments) -> Result<Outcome
 async fn describe(session: &mut Session, mut arguments: Arguments) -> Result<Outcome> {
     let name = arguments.table()?;
     arguments.finish()?;
+    must_be_there(&session.client, &name).await?;
     let admin = session.client.admin();
     let table = admin.describe(&name).await?;
     let state = if admin.is_enabled(&name).await? { "ENABLED" } else { "DISABLED" };
     let printer = &mut session.printer;
     printer.row(&format!("Table {name} is {state}"))?;
     printer.row(&format!("{name}{}", schema::table_attributes(&table)))?;
-    printer.row("COLUMN FAMILIES DESCRIPTION")?;
+    printer.head("COLUMN FAMILIES DESCRIPTION")?;
     for family in table.families.values() {
         printer.row(&schema::family_attributes(family))?;
         printer.line("")?;
@@ -190,6 +241,7 @@ async fn state(client: &client::Client, table: &TableName) -> Result<TableState>
 async fn enable(session: &mut Session, mut arguments: Arguments) -> Result<Outcome> {
     let table = arguments.table()?;
     arguments.finish()?;
+    must_be_there(&session.client, &table).await?;
     // As in HBase's shell: what is so already is no error.
     if state(&session.client, &table).await? != TableState::Enabled {
         session.client.admin().enable_table(&table).await?;
@@ -200,6 +252,7 @@ async fn enable(session: &mut Session, mut arguments: Arguments) -> Result<Outco
 async fn disable(session: &mut Session, mut arguments: Arguments) -> Result<Outcome> {
     let table = arguments.table()?;
     arguments.finish()?;
+    must_be_there(&session.client, &table).await?;
     if state(&session.client, &table).await? != TableState::Disabled {
         session.client.admin().disable_table(&table).await?;
     }
@@ -209,6 +262,7 @@ async fn disable(session: &mut Session, mut arguments: Arguments) -> Result<Outc
 async fn drop_table(session: &mut Session, mut arguments: Arguments) -> Result<Outcome> {
     let table = arguments.table()?;
     arguments.finish()?;
+    must_be_there(&session.client, &table).await?;
     let enabled = || ShellError::Refused(format!("Table {table} is enabled. Disable it first."));
     if state(&session.client, &table).await? == TableState::Enabled {
         return Err(enabled());
@@ -228,7 +282,8 @@ mod tests {
 
     fn made(source: &str) -> Result<(TableDescriptor, Vec<Bytes>)> {
         let statement = parse(&format!("create {source}"), Position::START).unwrap().remove(0);
-        new_table(&mut Arguments::new("create", statement.values))
+        let mut printer = Printer::new(Box::new(std::io::sink()), None, crate::shell::output::Style::Plain);
+        new_table(&mut Arguments::new("create", statement.values), &mut printer)
     }
 
     fn refused(source: &str) -> String {
@@ -254,14 +309,15 @@ mod tests {
     #[test]
     fn what_makes_no_table_is_refused() {
         assert_eq!(refused("'t'"), "Table must have at least one column family");
-        assert_eq!(refused("'t', 'f', 'f'"), "family 'f' is given twice");
-        assert_eq!(refused("'t', 'f', NUMREGIONS => 5"), "NUMREGIONS of create is not supported yet");
+        assert_eq!(refused("'t', 'f', 5"), "Integer of 5 is not of Hash or String type");
+        assert_eq!(refused("5, 'f'"), "Table name must be of type String");
+        assert_eq!(refused("'t', 'f', NUMREGIONS => 5"), "Split algorithm must be specified");
         assert_eq!(
             refused("'t', {NAME => 'f', COLOUR => 1}"),
             "create has no option COLOUR; see: help 'create'"
         );
         assert_eq!(refused("'t', 'f', COLOUR => 1"), "create has no option COLOUR; see: help 'create'");
-        assert!(refused("'t', ['f']").contains("no family"));
+        assert_eq!(refused("'t', ['f']"), "Array of [\"f\"] is not of Hash or String type");
         assert!(refused("").contains("wants the name of a table"));
     }
 }

@@ -2,7 +2,7 @@
 
 use client::admin::{ClusterStatus, ServerStatus};
 
-use super::{Command, GROUPS, Group, Outcome, find, is_of_hbase};
+use super::{Arity, Command, GROUPS, Group, Outcome, find, is_of_hbase};
 use crate::shell::arguments::Arguments;
 use crate::shell::error::{Result, ShellError, usage};
 use crate::shell::output::Printer;
@@ -13,6 +13,7 @@ pub(super) const GROUP: Group = Group {
     commands: &[
         Command {
             name: "help",
+            arity: Arity::between(0, 1),
             aliases: &[],
             summary: "Show all commands, or how one of them is written",
             usage: "  grampus> help\n  grampus> help 'scan'",
@@ -20,6 +21,7 @@ pub(super) const GROUP: Group = Group {
         },
         Command {
             name: "status",
+            arity: Arity::between(0, 2),
             aliases: &[],
             summary: "Show the state of the cluster: 'summary' (the default) or 'simple'",
             usage: "  grampus> status\n  grampus> status 'simple'",
@@ -27,13 +29,23 @@ pub(super) const GROUP: Group = Group {
         },
         Command {
             name: "version",
+            arity: Arity::exactly(0),
             aliases: &[],
             summary: "Show the version of this program",
             usage: "  grampus> version",
             run: |session, arguments| Box::pin(async { version(session, arguments) }),
         },
         Command {
+            name: "whoami",
+            arity: Arity::exactly(0),
+            aliases: &[],
+            summary: "Show the user that servers are told",
+            usage: "  grampus> whoami",
+            run: |session, arguments| Box::pin(async { whoami(session, arguments) }),
+        },
+        Command {
             name: "exit",
+            arity: Arity::between(0, 1),
             aliases: &["quit"],
             summary: "End the shell",
             usage: "  grampus> exit",
@@ -82,11 +94,19 @@ fn version(session: &mut Session, arguments: Arguments) -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
+fn whoami(session: &mut Session, arguments: Arguments) -> Result<Outcome> {
+    arguments.finish()?;
+    session.printer.line(&format!("{} (auth:SIMPLE)", session.user))?;
+    Ok(Outcome::Done)
+}
+
 async fn status(session: &mut Session, mut arguments: Arguments) -> Result<Outcome> {
     let format = match arguments.next() {
         Some(format) => format.string().unwrap_or_default(),
         None => "summary".to_string(),
     };
+    // Which side of a replication is meant: 'summary' and 'simple' tell of none.
+    arguments.next();
     arguments.finish()?;
     let print = match format.as_str() {
         "summary" => summary,
@@ -175,7 +195,8 @@ mod tests {
             regions_in_transition: 0,
         };
         let kept = Kept::default();
-        print(&mut Printer::new(Box::new(kept.clone()), None), &status).unwrap();
+        print(&mut Printer::new(Box::new(kept.clone()), None, crate::shell::output::Style::Plain), &status)
+            .unwrap();
         kept.text()
     }
 

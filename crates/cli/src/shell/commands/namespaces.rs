@@ -2,7 +2,7 @@
 
 use cell::schema::NamespaceDescriptor;
 
-use super::{Command, Group, Outcome, pattern};
+use super::{Arity, Command, Group, Outcome, pattern};
 use crate::shell::arguments::{Arguments, Options};
 use crate::shell::error::{Result, ShellError, usage};
 use crate::shell::session::Session;
@@ -12,6 +12,7 @@ pub(super) const GROUP: Group = Group {
     commands: &[
         Command {
             name: "create_namespace",
+            arity: Arity::from(1),
             aliases: &[],
             summary: "Make a namespace",
             usage: "  grampus> create_namespace 'ns1'\n  grampus> create_namespace 'ns1', {'key' => 'value'}",
@@ -19,6 +20,7 @@ pub(super) const GROUP: Group = Group {
         },
         Command {
             name: "alter_namespace",
+            arity: Arity::from(1),
             aliases: &[],
             summary: "Set or unset a property of a namespace",
             usage: "  grampus> alter_namespace 'ns1', {METHOD => 'set', 'key' => 'value'}\n  \
@@ -27,6 +29,7 @@ pub(super) const GROUP: Group = Group {
         },
         Command {
             name: "describe_namespace",
+            arity: Arity::exactly(1),
             aliases: &[],
             summary: "Show a namespace and its properties",
             usage: "  grampus> describe_namespace 'ns1'",
@@ -34,6 +37,7 @@ pub(super) const GROUP: Group = Group {
         },
         Command {
             name: "drop_namespace",
+            arity: Arity::exactly(1),
             aliases: &[],
             summary: "Remove a namespace without tables",
             usage: "  grampus> drop_namespace 'ns1'",
@@ -41,6 +45,7 @@ pub(super) const GROUP: Group = Group {
         },
         Command {
             name: "list_namespace",
+            arity: Arity::between(0, 1),
             aliases: &[],
             summary: "Show the names of namespaces, all of them or those that match a regular expression",
             usage: "  grampus> list_namespace\n  grampus> list_namespace 'abc.*'",
@@ -48,6 +53,7 @@ pub(super) const GROUP: Group = Group {
         },
         Command {
             name: "list_namespace_tables",
+            arity: Arity::exactly(1),
             aliases: &[],
             summary: "Show the names of the tables of a namespace",
             usage: "  grampus> list_namespace_tables 'ns1'",
@@ -96,7 +102,8 @@ async fn alter(session: &mut Session, mut arguments: Arguments) -> Result<Outcom
             options.finish()?;
             namespace.configuration.remove(&*String::from_utf8_lossy(&key));
         }
-        _ => return usage("METHOD must be 'set' or 'unset'"),
+        Some(other) => return usage(format!("Unknown method {}", String::from_utf8_lossy(other))),
+        None => return usage("Unknown method "),
     }
     admin.modify_namespace(&namespace).await?;
     Ok(Outcome::Done)
@@ -108,7 +115,7 @@ async fn describe(session: &mut Session, mut arguments: Arguments) -> Result<Out
     let namespace = session.client.admin().namespace(&name).await?;
     let mut parts = vec![format!("NAME => '{}'", namespace.name)];
     parts.extend(namespace.configuration.iter().map(|(key, value)| format!("{key} => '{value}'")));
-    session.printer.row("DESCRIPTION")?;
+    session.printer.head("DESCRIPTION")?;
     session.printer.row(&format!("{{{}}}", parts.join(", ")))?;
     // HBase tells the namespace's quotas here, or this.
     session.printer.line("Quota is disabled")?;
@@ -127,19 +134,25 @@ async fn list(session: &mut Session, mut arguments: Arguments) -> Result<Outcome
     arguments.finish()?;
     let all = session.client.admin().list_namespaces().await?;
     let names = all.into_iter().map(|namespace| namespace.name).filter(|name| wanted.is_match(name));
-    show(session, "NAMESPACE", names.collect())
+    show(session, "NAMESPACE", names.collect())?;
+    Ok(Outcome::Done)
 }
 
 async fn tables(session: &mut Session, mut arguments: Arguments) -> Result<Outcome> {
     let name = name(&mut arguments)?;
     arguments.finish()?;
+    session.printer.head("TABLE")?;
     let tables = session.client.admin().list_tables_of(&name).await?;
     // Without the namespace, which was asked for.
-    show(session, "TABLE", tables.iter().map(|table| table.qualifier().to_string()).collect())
+    show_names(session, tables.iter().map(|table| table.qualifier().to_string()).collect())
 }
 
 fn show(session: &mut Session, head: &str, names: Vec<String>) -> Result<Outcome> {
-    session.printer.row(head)?;
+    session.printer.head(head)?;
+    show_names(session, names)
+}
+
+fn show_names(session: &mut Session, names: Vec<String>) -> Result<Outcome> {
     for name in &names {
         session.printer.row(name)?;
     }

@@ -2,18 +2,21 @@
 
 use cell::schema::TableName;
 use proto::SnapshotDescription;
+use wire::meta::TableState;
 
-use super::{Command, Group, Outcome, pattern};
+use super::{Arity, Command, Group, Outcome, pattern};
 use crate::shell::arguments::{Arguments, table_name};
 use crate::shell::error::{Result, ShellError};
 use crate::shell::session::Session;
 use crate::shell::text::date_time;
+use crate::shell::value::Value;
 
 pub(super) const GROUP: Group = Group {
     name: "snapshots",
     commands: &[
         Command {
             name: "snapshot",
+            arity: Arity::from(2),
             aliases: &[],
             summary: "Keep a table as it is now, under a name of its own",
             usage: "  grampus> snapshot 't1', 's1'\n  \
@@ -23,6 +26,7 @@ pub(super) const GROUP: Group = Group {
         },
         Command {
             name: "clone_snapshot",
+            arity: Arity::between(2, 3),
             aliases: &[],
             summary: "Make a new table out of a snapshot, without copying its data",
             usage: "  grampus> clone_snapshot 's1', 't2'",
@@ -30,6 +34,7 @@ pub(super) const GROUP: Group = Group {
         },
         Command {
             name: "restore_snapshot",
+            arity: Arity::between(1, 2),
             aliases: &[],
             summary: "Put a disabled table back to a snapshot of it",
             usage: "  grampus> restore_snapshot 's1'",
@@ -37,13 +42,23 @@ pub(super) const GROUP: Group = Group {
         },
         Command {
             name: "list_snapshots",
+            arity: Arity::between(0, 1),
             aliases: &[],
             summary: "Show snapshots, all of them or those whose names match a regular expression",
             usage: "  grampus> list_snapshots\n  grampus> list_snapshots 'abc.*'",
             run: |session, arguments| Box::pin(list(session, arguments)),
         },
         Command {
+            name: "list_table_snapshots",
+            arity: Arity::between(1, 2),
+            aliases: &[],
+            summary: "Show snapshots of tables whose names match a regular expression",
+            usage: "  grampus> list_table_snapshots 't1'\n  grampus> list_table_snapshots 'abc.*', 's.*'",
+            run: |session, arguments| Box::pin(list_of_tables(session, arguments)),
+        },
+        Command {
             name: "delete_snapshot",
+            arity: Arity::exactly(1),
             aliases: &[],
             summary: "Remove a snapshot; tables made out of it stay",
             usage: "  grampus> delete_snapshot 's1'",
@@ -59,6 +74,8 @@ fn name(arguments: &mut Arguments) -> Result<String> {
 
 async fn take(session: &mut Session, mut arguments: Arguments) -> Result<Outcome> {
     let (table, name) = (arguments.table()?, name(&mut arguments)?);
+    check_name(&name)?;
+    let given = arguments.peek().map(Value::inspect);
     let mut options = arguments.options()?;
     arguments.finish()?;
     let skip_flush = options.boolean("SKIP_FLUSH")?.unwrap_or(false);
@@ -66,7 +83,16 @@ async fn take(session: &mut Session, mut arguments: Arguments) -> Result<Outcome
     options.refuse(&["MAX_FILESIZE"])?;
     options.finish()?;
     session.client.admin().snapshot(&name, &table, skip_flush, ttl_s).await?;
-    Ok(Outcome::Done)
+    // At its prompt HBase's shell shows the options again.
+    Ok(given.map_or(Outcome::Done, |options| Outcome::Value(format!("[{options}]"))))
+}
+
+/// Snapshots are named as tables are, and refused with words of their own.
+fn check_name(name: &str) -> Result<()> {
+    let legal = TableName::new(cell::schema::DEFAULT_NAMESPACE, name);
+    legal.map(|_| ()).map_err(|error| {
+        ShellError::Usage(error.to_string().replace("User-space table qualifiers", "Snapshot qualifiers"))
+    })
 }
 
 async fn clone(session: &mut Session, mut arguments: Arguments) -> Result<Outcome> {
@@ -94,7 +120,11 @@ async fn restore(session: &mut Session, mut arguments: Arguments) -> Result<Outc
     let Some(snapshot) = found else {
         return Err(ShellError::Refused(format!("Unable to find the table name for snapshot={name}")));
     };
-    admin.restore_snapshot(&name, &table_of(&snapshot)?).await?;
+    let table = table_of(&snapshot)?;
+    if admin.table_state(&table).await? == Some(TableState::Enabled) {
+        return Err(ShellError::Refused(format!("Table {table} should be disabled!")));
+    }
+    admin.restore_snapshot(&name, &table).await?;
     Ok(Outcome::Done)
 }
 
@@ -107,8 +137,20 @@ async fn list(session: &mut Session, mut arguments: Arguments) -> Result<Outcome
     arguments.finish()?;
     let mut found = session.client.admin().list_snapshots().await?;
     found.retain(|snapshot| wanted.is_match(&snapshot.name));
+    show(session, &found)
+}
+
+async fn list_of_tables(session: &mut Session, mut arguments: Arguments) -> Result<Outcome> {
+    let (tables, names) = (pattern(&mut arguments)?, pattern(&mut arguments)?);
+    arguments.finish()?;
+    let mut found = session.client.admin().list_snapshots().await?;
+    found.retain(|snapshot| tables.is_match(snapshot.table()) && names.is_match(&snapshot.name));
+    show(session, &found)
+}
+
+fn show(session: &mut Session, found: &[SnapshotDescription]) -> Result<Outcome> {
     session.printer.header("SNAPSHOT", "TABLE + CREATION TIME")?;
-    for snapshot in &found {
+    for snapshot in found {
         let second = snapshot.creation_time().div_euclid(1000) * 1000;
         let time = date_time(second).replace('T', " ");
         session.printer.pair(&snapshot.name, &format!("{} ({time} UTC)", snapshot.table()))?;

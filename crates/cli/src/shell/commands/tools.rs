@@ -1,8 +1,10 @@
 //! Commands about the files of tables.
 
-use super::{Command, Group, Outcome};
+use bytes::Bytes;
+
+use super::{Arity, Command, Group, Outcome};
 use crate::shell::arguments::Arguments;
-use crate::shell::error::{Result, ShellError};
+use crate::shell::error::{Result, ShellError, usage};
 use crate::shell::session::Session;
 
 pub(super) const GROUP: Group = Group {
@@ -10,23 +12,26 @@ pub(super) const GROUP: Group = Group {
     commands: &[
         Command {
             name: "flush",
+            arity: Arity::between(1, 2),
             aliases: &[],
             summary: "Write what a table has in memory to files",
-            usage: "  grampus> flush 't1'",
+            usage: "  grampus> flush 't1'\n  grampus> flush 't1', 'f1'",
             run: |session, arguments| Box::pin(flush(session, arguments)),
         },
         Command {
             name: "compact",
+            arity: Arity::between(1, 3),
             aliases: &[],
             summary: "Ask for files of a table to be merged; goes on in the servers afterwards",
-            usage: "  grampus> compact 't1'",
+            usage: "  grampus> compact 't1'\n  grampus> compact 't1', 'f1'",
             run: |session, arguments| Box::pin(compact(session, arguments, false)),
         },
         Command {
             name: "major_compact",
+            arity: Arity::between(1, 3),
             aliases: &[],
             summary: "Ask for all files of each store of a table to become one; goes on in the servers afterwards",
-            usage: "  grampus> major_compact 't1'",
+            usage: "  grampus> major_compact 't1'\n  grampus> major_compact 't1', 'f1'",
             run: |session, arguments| Box::pin(compact(session, arguments, true)),
         },
     ],
@@ -34,22 +39,21 @@ pub(super) const GROUP: Group = Group {
 
 async fn flush(session: &mut Session, mut arguments: Arguments) -> Result<Outcome> {
     let table = arguments.table()?;
-    only_whole_tables("flush", arguments)?;
-    session.client.admin().flush(&table).await?;
+    let family = arguments.next().and_then(|value| value.bytes()).map(Bytes::from);
+    arguments.finish()?;
+    session.client.admin().flush_stores(&table, family.as_ref()).await?;
     Ok(Outcome::Done)
 }
 
 async fn compact(session: &mut Session, mut arguments: Arguments, major: bool) -> Result<Outcome> {
     let table = arguments.table()?;
-    only_whole_tables(if major { "major_compact" } else { "compact" }, arguments)?;
-    session.client.admin().compact(&table, major).await?;
-    Ok(Outcome::Done)
-}
-
-/// HBase's shell takes a family, and a type, behind the table.
-fn only_whole_tables(command: &str, mut arguments: Arguments) -> Result<()> {
-    match arguments.next() {
-        Some(value) => Err(ShellError::Unsupported(format!("{command} of a part of a table ({value})"))),
-        None => arguments.finish(),
+    let family = arguments.next().and_then(|value| value.bytes()).map(Bytes::from);
+    match arguments.next().map(|kind| kind.string().unwrap_or_default()).as_deref() {
+        None | Some("NORMAL") => {}
+        Some("MOB") => return Err(ShellError::Unsupported("compaction of MOB files".into())),
+        Some(_) => return usage("only NORMAL or MOB accepted for type!"),
     }
+    arguments.finish()?;
+    session.client.admin().compact_stores(&table, family.as_ref(), major).await?;
+    Ok(Outcome::Done)
 }

@@ -4,24 +4,45 @@ use bytes::Bytes;
 use cell::mutation::Mutation;
 use cell::{CellType, KeyValue, LATEST_TIMESTAMP};
 
-use super::{Command, Group, Outcome};
-use crate::shell::arguments::{Arguments, Column, row_key};
+use super::{Arity, Command, Group, Outcome};
+use crate::shell::arguments::{Arguments, Column, Options, row_key};
 use crate::shell::error::{Result, ShellError, usage};
 use crate::shell::session::Session;
+use crate::shell::text::binary;
+use crate::shell::value::Value;
 
 pub(super) const GROUP: Group = Group {
     name: "dml, writes",
     commands: &[
         Command {
             name: "put",
+            arity: Arity::between(4, 6),
             aliases: &[],
             summary: "Write a cell: table, row, column, value, and if need be a timestamp",
             usage: "  grampus> put 't1', 'r1', 'f1:q1', 'value'\n  \
-                    grampus> put 't1', \"r\\x00\", 'f1:q1', 'value', 1700000000000",
+                    grampus> put 't1', \"r\\x00\", 'f1:q1', 'value', 1700000000000\n  \
+                    grampus> put 't1', 'r1', 'f1:q1', 'value', {TTL => 86400000}",
             run: |session, arguments| Box::pin(put(session, arguments)),
         },
         Command {
+            name: "incr",
+            arity: Arity::between(3, 5),
+            aliases: &[],
+            summary: "Add to a counter, 1 if nothing else is said, and show it",
+            usage: "  grampus> incr 't1', 'r1', 'f1:q1'\n  grampus> incr 't1', 'r1', 'f1:q1', 10",
+            run: |session, arguments| Box::pin(increment(session, arguments)),
+        },
+        Command {
+            name: "append",
+            arity: Arity::between(4, 5),
+            aliases: &[],
+            summary: "Put bytes behind the value of a cell, and show it",
+            usage: "  grampus> append 't1', 'r1', 'f1:q1', 'more'",
+            run: |session, arguments| Box::pin(append(session, arguments)),
+        },
+        Command {
             name: "delete",
+            arity: Arity::between(3, 5),
             aliases: &[],
             summary: "Delete one version of a cell: table, row, column, and if need be a timestamp",
             usage: "  grampus> delete 't1', 'r1', 'f1:q1'\n  \
@@ -31,12 +52,14 @@ pub(super) const GROUP: Group = Group {
         },
         Command {
             name: "deleteall",
+            arity: Arity::between(2, 5),
             aliases: &[],
             summary: "Delete all cells of a row, of a family or of a column, up to a timestamp",
             usage: "  grampus> deleteall 't1', 'r1'\n  \
                     grampus> deleteall 't1', 'r1', 'f1:q1'\n  \
                     grampus> deleteall 't1', 'r1', 'f1', 1700000000000\n  \
-                    grampus> deleteall 't1', 'r1', '', 1700000000000",
+                    grampus> deleteall 't1', 'r1', '', 1700000000000\n  \
+                    grampus> deleteall 't1', {ROWPREFIXFILTER => 'user-'}",
             run: |session, arguments| Box::pin(delete(session, arguments, Versions::All)),
         },
     ],
@@ -48,10 +71,50 @@ async fn put(session: &mut Session, mut arguments: Arguments) -> Result<Outcome>
     let column = Column::parse(&arguments.bytes("the column")?)?;
     let value = arguments.bytes("the value")?;
     let timestamp = timestamp(&mut arguments)?;
-    no_options("put", arguments)?;
-    let qualifier = column.qualifier.unwrap_or_default();
-    let cell = KeyValue::new(&row, &column.family, &qualifier, timestamp, CellType::Put, &value);
-    session.client.table(table).mutate(&Mutation::put(row, vec![cell])).await?;
+    let ttl_ms = change_options(&mut arguments)?;
+    arguments.finish()?;
+    let cell = cell_of(&row, &column, timestamp, &value);
+    let put = Mutation { ttl_ms, ..Mutation::put(row, vec![cell]) };
+    session.client.table(table).mutate(&put).await?;
+    Ok(Outcome::Done)
+}
+
+fn cell_of(row: &[u8], column: &Column, timestamp: i64, value: &[u8]) -> KeyValue {
+    let qualifier = column.qualifier.as_deref().unwrap_or_default();
+    KeyValue::new(row, &column.family, qualifier, timestamp, CellType::Put, value)
+}
+
+async fn increment(session: &mut Session, mut arguments: Arguments) -> Result<Outcome> {
+    let table = arguments.table()?;
+    let row = row_key(arguments.bytes("the row")?)?;
+    let column = Column::parse(&arguments.bytes("the column")?)?;
+    let amount = match arguments.next_plain() {
+        None => 1_i64,
+        Some(value) => {
+            value.integer().ok_or_else(|| ShellError::Usage(format!("{value} is no whole number")))?
+        }
+    };
+    let ttl_ms = change_options(&mut arguments)?;
+    arguments.finish()?;
+    let cell = cell_of(&row, &column, LATEST_TIMESTAMP, &amount.to_be_bytes());
+    let mutation = Mutation { ttl_ms, ..Mutation::increment(row, vec![cell]) };
+    let changed = session.client.table(table).read_modify_write(mutation).await?;
+    super::read::show_counter(session, &changed)
+}
+
+async fn append(session: &mut Session, mut arguments: Arguments) -> Result<Outcome> {
+    let table = arguments.table()?;
+    let row = row_key(arguments.bytes("the row")?)?;
+    let column = Column::parse(&arguments.bytes("the column")?)?;
+    let value = arguments.bytes("the value")?;
+    let ttl_ms = change_options(&mut arguments)?;
+    arguments.finish()?;
+    let cell = cell_of(&row, &column, LATEST_TIMESTAMP, &value);
+    let mutation = Mutation { ttl_ms, ..Mutation::append(row, vec![cell]) };
+    let changed = session.client.table(table).read_modify_write(mutation).await?;
+    if let Some(cell) = changed.cells.first() {
+        session.printer.line(&format!("CURRENT VALUE = {}", binary(cell.view(0).value)))?;
+    }
     Ok(Outcome::Done)
 }
 
@@ -62,9 +125,15 @@ enum Versions {
     All,
 }
 
+/// Rows by their prefix: so many are deleted by one request.
+const PREFIX_CACHE: u32 = 100;
+
 async fn delete(session: &mut Session, mut arguments: Arguments, versions: Versions) -> Result<Outcome> {
     let table = arguments.table()?;
-    let row = row_key(arguments.bytes("the row")?)?;
+    let rows = match arguments.required("the row")? {
+        Value::Hash(hash) => Err(Options::new("deleteall", hash)?),
+        value => Ok(value.bytes().ok_or_else(|| ShellError::Usage(format!("{value} is no row")))?),
+    };
     let column = match arguments.next_plain() {
         None => None,
         Some(value) => {
@@ -73,14 +142,41 @@ async fn delete(session: &mut Session, mut arguments: Arguments, versions: Versi
         }
     };
     let timestamp = timestamp(&mut arguments)?;
-    no_options(if versions == Versions::One { "delete" } else { "deleteall" }, arguments)?;
-    let mutation = match (column, versions) {
-        (Some(column), _) => marker(row, &column, versions, timestamp),
-        (None, Versions::All) => Mutation { timestamp, ..Mutation::delete(row, Vec::new()) },
-        (None, Versions::One) => return usage("delete wants a column; whole rows are deleted by deleteall"),
+    change_options(&mut arguments)?;
+    arguments.finish()?;
+    let table = session.client.table(table);
+    let marked = |row: Bytes| match (&column, versions) {
+        (Some(column), _) => marker(row, column, versions, timestamp),
+        (None, _) => Mutation { timestamp, ..Mutation::delete(row, Vec::new()) },
     };
-    session.client.table(table).mutate(&mutation).await?;
+    match rows {
+        Ok(row) => table.mutate(&marked(row_key(row)?)).await?,
+        Err(options) => delete_prefix(&table, options, marked).await?,
+    }
     Ok(Outcome::Done)
+}
+
+/// Deletes all rows of a prefix, some at a time.
+async fn delete_prefix(
+    table: &client::Table,
+    mut options: Options,
+    marked: impl Fn(Bytes) -> Mutation,
+) -> Result<()> {
+    let Some(prefix) = options.bytes("ROWPREFIXFILTER")? else {
+        return usage("deleteall wants a row, or {ROWPREFIXFILTER => 'prefix'}");
+    };
+    let cache = options.number::<u32>("CACHE", 1)?.unwrap_or(PREFIX_CACHE);
+    options.finish()?;
+    let mut scanner = table.scan(super::selection::keys_of_prefix(prefix));
+    let mut deletes = Vec::new();
+    while let Some(row) = scanner.next().await? {
+        deletes.push(marked(Bytes::copy_from_slice(row.key())));
+        if deletes.len() >= cache as usize {
+            table.mutate_all(std::mem::take(&mut deletes)).await?;
+        }
+    }
+    table.mutate_all(deletes).await?;
+    Ok(())
 }
 
 /// The delete of a column, or without a qualifier of a family.
@@ -104,14 +200,16 @@ fn timestamp(arguments: &mut Arguments) -> Result<i64> {
     }
 }
 
-/// `ATTRIBUTES`, `VISIBILITY`, `TTL` and what else HBase's shell takes at the end of a change.
-fn no_options(command: &str, mut arguments: Arguments) -> Result<()> {
-    let options = arguments.options()?;
-    arguments.finish()?;
-    match options.into_rest().first() {
-        Some((name, _)) => Err(ShellError::Unsupported(format!("{name} of {command}"))),
-        None => Ok(()),
-    }
+/// `TTL` and what else may stand at the end of a change; the time to live in milliseconds.
+///
+/// Attributes are for coprocessors, of which there are none; as HBase without any does, they are taken and not used.
+fn change_options(arguments: &mut Arguments) -> Result<Option<i64>> {
+    let mut options = arguments.options()?;
+    let ttl_ms = options.number("TTL", 0)?;
+    super::take_attributes(&mut options)?;
+    options.refuse(&["VISIBILITY"])?;
+    options.finish()?;
+    Ok(ttl_ms)
 }
 
 #[cfg(test)]

@@ -50,6 +50,8 @@ pub struct RegionScanner {
     row: Vec<u8>,
     // Whether the current row gave a result, in this call or an earlier one.
     row_returned: bool,
+    // The last row ended with a partial result: it counts when the next row is there, as in HBase.
+    row_uncounted: bool,
     // Since the scan began.
     rows_seen: u64,
     rows_returned: u64,
@@ -154,6 +156,7 @@ impl RegionScanner {
             phase: Phase::Start,
             row: Vec::new(),
             row_returned: false,
+            row_uncounted: false,
             rows_seen: 0,
             rows_returned: 0,
             result: OpenResult::default(),
@@ -281,6 +284,9 @@ impl RegionScanner {
                 self.phase = Phase::Begin;
             }
             Phase::Begin => {
+                if std::mem::take(&mut self.row_uncounted) {
+                    limits.rows = limits.rows.saturating_sub(1);
+                }
                 if let Some(stopped) = self.pending.take().or_else(|| used_up(limits)) {
                     return Ok(Some(stopped));
                 }
@@ -569,9 +575,13 @@ impl RegionScanner {
             self.result.begun = filter.judge_row(self.result.begun, limits, sink);
             filter.end_row();
         }
+        let whole = self.result.begun;
         self.end_result(false, limits, sink);
         if self.row_returned {
-            limits.rows = limits.rows.saturating_sub(1);
+            if whole {
+                limits.rows = limits.rows.saturating_sub(1);
+            }
+            self.row_uncounted = !whole;
             self.row_returned = false;
             self.pending = self.pending.or_else(|| used_up(limits));
         }

@@ -1,6 +1,7 @@
 """The clients that compat/run asks with: programs over unmodified client libraries, which print transcripts.
 
-A client has a name, the suites its program knows, a directory of golden transcripts, and a command.
+A client has a name, the suites its program knows, a directory of golden transcripts, and a command; those that are not
+run `unasked` are run when they are named.
 """
 import os
 import shutil
@@ -22,6 +23,7 @@ class JavaClient:
         self.version = version
         self.registry = registry
         self.records = self.name == version
+        self.unasked = True
         self.golden = os.path.join(COMPAT, "java", "golden", version)
 
     def suites(self):
@@ -44,6 +46,7 @@ class GoClient:
 
     name = "gohbase"
     records = True
+    unasked = False
     golden = os.path.join(COMPAT, "go", "golden")
 
     def _program(self):
@@ -69,6 +72,7 @@ class AsynchbaseClient:
 
     name = "asynchbase"
     records = True
+    unasked = False
     golden = os.path.join(COMPAT, "asynchbase", "golden")
 
     def _class_path(self):

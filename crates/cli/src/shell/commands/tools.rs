@@ -41,8 +41,7 @@ async fn flush(session: &mut Session, mut arguments: Arguments) -> Result<Outcom
     let table = arguments.table()?;
     let family = arguments.next().and_then(|value| value.bytes()).map(Bytes::from);
     arguments.finish()?;
-    session.client.admin().flush_stores(&table, family.as_ref()).await?;
-    Ok(Outcome::Done)
+    unless_disabled(session.client.admin().flush_stores(&table, family.as_ref()).await)
 }
 
 async fn compact(session: &mut Session, mut arguments: Arguments, major: bool) -> Result<Outcome> {
@@ -54,6 +53,13 @@ async fn compact(session: &mut Session, mut arguments: Arguments, major: bool) -
         Some(_) => return usage("only NORMAL or MOB accepted for type!"),
     }
     arguments.finish()?;
-    session.client.admin().compact_stores(&table, family.as_ref(), major).await?;
-    Ok(Outcome::Done)
+    unless_disabled(session.client.admin().compact_stores(&table, family.as_ref(), major).await)
+}
+
+/// A disabled table has nothing in memory, and is not compacted: to HBase's shell that is no failure.
+fn unless_disabled(outcome: client::Result<()>) -> Result<Outcome> {
+    match outcome {
+        Ok(()) | Err(client::Error::TableNotEnabled(_)) => Ok(Outcome::Done),
+        Err(error) => Err(error.into()),
+    }
 }

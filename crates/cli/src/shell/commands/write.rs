@@ -68,7 +68,7 @@ pub(super) const GROUP: Group = Group {
 async fn put(session: &mut Session, mut arguments: Arguments) -> Result<Outcome> {
     let table = arguments.table()?;
     let row = row_key(arguments.bytes("the row")?)?;
-    let column = Column::parse(&arguments.bytes("the column")?)?;
+    let column = column(&arguments.bytes("the column")?)?;
     let value = arguments.bytes("the value")?;
     let timestamp = timestamp(&mut arguments)?;
     let ttl_ms = change_options(&mut arguments)?;
@@ -87,7 +87,7 @@ fn cell_of(row: &[u8], column: &Column, timestamp: i64, value: &[u8]) -> KeyValu
 async fn increment(session: &mut Session, mut arguments: Arguments) -> Result<Outcome> {
     let table = arguments.table()?;
     let row = row_key(arguments.bytes("the row")?)?;
-    let column = Column::parse(&arguments.bytes("the column")?)?;
+    let column = column(&arguments.bytes("the column")?)?;
     let amount = match arguments.next_plain() {
         None => 1_i64,
         Some(value) => {
@@ -105,7 +105,7 @@ async fn increment(session: &mut Session, mut arguments: Arguments) -> Result<Ou
 async fn append(session: &mut Session, mut arguments: Arguments) -> Result<Outcome> {
     let table = arguments.table()?;
     let row = row_key(arguments.bytes("the row")?)?;
-    let column = Column::parse(&arguments.bytes("the column")?)?;
+    let column = column(&arguments.bytes("the column")?)?;
     let value = arguments.bytes("the value")?;
     let ttl_ms = change_options(&mut arguments)?;
     arguments.finish()?;
@@ -138,7 +138,7 @@ async fn delete(session: &mut Session, mut arguments: Arguments, versions: Versi
         None => None,
         Some(value) => {
             let text = value.bytes().ok_or_else(|| ShellError::Usage(format!("{value} is no column")))?;
-            (!text.is_empty()).then(|| Column::parse(&text)).transpose()?
+            (!text.is_empty()).then(|| column(&text)).transpose()?
         }
     };
     let timestamp = timestamp(&mut arguments)?;
@@ -179,6 +179,12 @@ async fn delete_prefix(
     Ok(())
 }
 
+/// A column without the converter that may stand behind it, as HBase's shell takes it.
+fn column(text: &[u8]) -> Result<Column> {
+    let Column { family, qualifier } = Column::parse(text)?;
+    Ok(Column { family, qualifier: qualifier.map(|qualifier| super::shown::split_converter(qualifier).0) })
+}
+
 /// The delete of a column, or without a qualifier of a family.
 fn marker(row: Bytes, column: &Column, versions: Versions, timestamp: i64) -> Mutation {
     let kind = match (&column.qualifier, versions) {
@@ -194,7 +200,8 @@ fn marker(row: Bytes, column: &Column, versions: Versions, timestamp: i64) -> Mu
 
 fn timestamp(arguments: &mut Arguments) -> Result<i64> {
     let Some(value) = arguments.next_plain() else { return Ok(LATEST_TIMESTAMP) };
-    match value.integer().filter(|timestamp| *timestamp >= 0) {
+    match value.integer() {
+        Some(timestamp) if timestamp < 0 => usage(format!("Timestamp cannot be negative. ts={timestamp}")),
         Some(timestamp) => Ok(timestamp),
         None => usage(format!("a timestamp is a number of milliseconds, not {value}")),
     }

@@ -204,12 +204,14 @@ async fn stores_that_are_not_whole_are_refused() {
         }
         fs.put(&dir.join("empty"), "");
         fs.put(&dir.join("abcdef"), "");
+        let linked = TableName::parse("ns1:t1").unwrap();
+        fs.put(&root().table_dir(&linked).join(other).join("cf1").join(hex), "linked content");
         root().list_store_files(&fs, region, b"cf1").await
     };
     let (loaded, link) = (format!("{hex}_SeqId_7_"), format!("ns1=t1={other}-{hex}"));
     let files = list(&[hex, &loaded, &link, "notes.txt"]).await.unwrap();
     let seen: Vec<_> = files.iter().map(|file| (file.path.name(), file.len, file.bulk_load_seq_id)).collect();
-    assert_eq!(seen, [(hex, 7, None), (&*loaded, 7, Some(7)), (&*link, 7, None)]);
+    assert_eq!(seen, [(hex, 7, None), (&*loaded, 7, Some(7)), (&*link, 14, None)]);
     for name in [format!("{hex}.{other}"), ".filelist/f1".to_string()] {
         assert!(matches!(list(&[hex, &name]).await, Err(Error::Unsupported { .. })), "{name}");
     }

@@ -309,7 +309,7 @@ fn refusals(server: &Server) {
     check_refused(server, "drop 'no'", "Table no does not exist.");
     check_refused(server, "create 'n1', 'f'", "Table already exists: n1!");
     let shown = text(&server.shell("put 'n1', 'r', 'x:q', 'v'").stdout);
-    let no_family = "regionserver.NoSuchColumnFamilyException: Column family x does not exist in region n1,,";
+    let no_family = "regionserver.NoSuchColumnFamilyException: Column family x does not exist in region n1,m,";
     assert!(shown.starts_with(&format!("\nERROR: org.apache.hadoop.hbase.{no_family}")), "{shown}");
     check_refused(server, "drop 'n1'", "Table n1 is enabled. Disable it first.");
     check_refused(server, "put 'n1'", "wrong number of arguments (given 1, expected 4..6)");
@@ -386,7 +386,7 @@ fn help_needs_no_server() {
     let shown = text(&output.stdout);
     assert!(output.status.success());
     for part in
-        ["  Group name: ddl\n  Commands: create, list, ", "Show rows of a table in order", "REVERSED => true"]
+        ["  Group name: ddl\n  Commands: create, get_splits, list, ", "Show rows of a table in order", "REVERSED => true"]
     {
         assert!(shown.contains(part), "{part} in {shown}");
     }

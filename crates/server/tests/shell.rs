@@ -300,7 +300,11 @@ fn counters(server: &Server) {
         "CURRENT VALUE = x\nTook T\nCURRENT VALUE = xy\nTook T\n\
          ROW  COLUMN+CELL\n c column=f:a, timestamp=T, value=xy\n1 row(s)\nTook T\n",
     );
-    check(server, "deleteall 'n1', {ROWPREFIXFILTER => 'c'}; get 'n1', 'c'", "Took T\nCOLUMN  CELL\n0 row(s)\nTook T\n");
+    check(
+        server,
+        "deleteall 'n1', {ROWPREFIXFILTER => 'c'}; get 'n1', 'c'",
+        "Took T\nCOLUMN  CELL\n0 row(s)\nTook T\n",
+    );
     check(server, "get_splits 'n1'", "Total number of splits = 3\nm\nt\\xFF\nTook T\n");
 }
 
@@ -309,7 +313,8 @@ fn refusals(server: &Server) {
     check_refused(server, "drop 'no'", "Table no does not exist.");
     check_refused(server, "create 'n1', 'f'", "Table already exists: n1!");
     let shown = text(&server.shell("put 'n1', 'r', 'x:q', 'v'").stdout);
-    let no_family = "regionserver.NoSuchColumnFamilyException: Column family x does not exist in region n1,m,";
+    let no_family =
+        "regionserver.NoSuchColumnFamilyException: Column family x does not exist in region n1,m,";
     assert!(shown.starts_with(&format!("\nERROR: org.apache.hadoop.hbase.{no_family}")), "{shown}");
     check_refused(server, "drop 'n1'", "Table n1 is enabled. Disable it first.");
     check_refused(server, "put 'n1'", "wrong number of arguments (given 1, expected 4..6)");
@@ -333,8 +338,7 @@ fn ways_in(server: &Server) {
     let output = piped(server, &[], source);
     assert_eq!(output.status.code(), Some(0));
     let shown = timeless(&output.stdout);
-    let hint =
-        "\nERROR: wrong number of arguments (given 2, expected 4..6)\n\nFor usage try 'help \"put\"'\n\nTook T\n";
+    let hint = "\nERROR: wrong number of arguments (given 2, expected 4..6)\n\nFor usage try 'help \"put\"'\n\nTook T\n";
     let syntax = "\nERROR: line 5, column 1: unknown word exists; text is written in quotes: 'exists'\n\n";
     assert!(shown.starts_with(&format!("Table n1 does exist\nTook T\n{hint}{syntax}")), "{shown}");
 
@@ -344,7 +348,10 @@ fn ways_in(server: &Server) {
     let expected = "Table n1 does exist\nTook T\nROW  COLUMN+CELL\n\nERROR: Unknown table no!\n\nTook T\n";
     assert_eq!(timeless(&output.stdout), expected);
     let echoed = timeless(&piped(server, &["--echo"], "exists 'n2'\nlist\n").stdout);
-    assert!(echoed.starts_with("grampus:001:0> exists 'n2'\nTable n2 does exist\nTook T\n=> true\n"), "{echoed}");
+    assert!(
+        echoed.starts_with("grampus:001:0> exists 'n2'\nTable n2 does exist\nTook T\n=> true\n"),
+        "{echoed}"
+    );
     // The last line needs no end, and what is left open there is told.
     assert_eq!(timeless(&piped(server, &[], "exists 'n2'").stdout), "Table n2 does exist\nTook T\n");
     let shown = timeless(&piped(server, &[], "exists 'n2").stdout);
@@ -385,9 +392,11 @@ fn help_needs_no_server() {
     let output = shell("help; help 'scan'");
     let shown = text(&output.stdout);
     assert!(output.status.success());
-    for part in
-        ["  Group name: ddl\n  Commands: create, get_splits, list, ", "Show rows of a table in order", "REVERSED => true"]
-    {
+    for part in [
+        "  Group name: ddl\n  Commands: create, get_splits, list, ",
+        "Show rows of a table in order",
+        "REVERSED => true",
+    ] {
         assert!(shown.contains(part), "{part} in {shown}");
     }
     assert_eq!(shell("help 'nothing'").status.code(), Some(1));

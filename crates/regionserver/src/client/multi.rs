@@ -110,7 +110,7 @@ impl Answering<'_> {
     /// Lets others have their turn, now and then.
     async fn pause(&mut self) {
         self.actions += 1;
-        if self.actions % ACTIONS_PER_TURN == 0 {
+        if self.actions.is_multiple_of(ACTIONS_PER_TURN) {
             tokio::task::yield_now().await;
         }
     }

@@ -131,3 +131,57 @@ fn a_codec_that_is_not_built_in_keeps_a_region_closed() {
         }
     });
 }
+
+/// Blocks that are loaded for gets of `asked`, by files whose ranges of rows all cover each other.
+async fn blocks_loaded(bloom: &str, asked: &[(String, &[&'static str])]) -> u64 {
+    let mut family = FamilyDescriptor::new("f").with("BLOOMFILTER", bloom).with("BLOCKSIZE", "512");
+    family.configuration.insert("RowPrefixBloomFilter.prefix_length".into(), "8".into());
+    let (env, table) = (base::testing::env(7), table(family));
+    let opened = open_table(&env, Arc::new(MemoryFs::new()), options(), &table).await.unwrap();
+    for file in 0..FILES {
+        for number in (0..ROWS_IN_FILES).filter(|number| number % FILES == file) {
+            // Even numbers only.
+            let row = format!("row{:05}", number * 2).into_bytes();
+            let cell = KeyValue::new(&row, b"f", b"a", 1000, CellType::Put, &[b'v'; 50]);
+            region_put(&opened.region, Mutation::put(row, vec![cell])).await;
+        }
+        opened.region.flush().await.unwrap();
+    }
+    let before = opened.loader.stats().loads;
+    for (row, qualifiers) in asked {
+        assert!(opened.region.get(&get(row, qualifiers)).await.unwrap().cells.is_empty());
+    }
+    opened.loader.stats().loads - before
+}
+
+const FILES: u32 = 3;
+const ROWS_IN_FILES: u32 = 600;
+
+async fn region_put(region: &Region, mutation: Mutation) {
+    region.batch(vec![mutation]).await.remove(0).unwrap();
+}
+
+/// What is not there costs the blocks where it would be, in each file; where a filter can tell, only the filter's.
+#[test]
+fn filters_spare_blocks() {
+    run(async {
+        let every = || (0..ROWS_IN_FILES - 1).step_by(10);
+        let rows: Vec<_> = every().map(|number| (format!("row{:05}", number * 2 + 1), &[][..])).collect();
+        let columns: Vec<_> = every().map(|number| (format!("row{:05}", number * 2), &["b"][..])).collect();
+        let columns_of_none: Vec<_> = rows.iter().map(|(row, _)| (row.clone(), &["a"][..])).collect();
+        let spares = |bloom: &'static str, asked: Vec<(String, &'static [&'static str])>| async move {
+            let (with, without) = (blocks_loaded(bloom, &asked).await, blocks_loaded("NONE", &asked).await);
+            // The filter's own blocks, one a file; and of a hundred answers one may be wrong.
+            assert!(without > 60, "{without}: without a filter blocks are loaded");
+            with <= u64::from(FILES) + without / 20
+        };
+        for bloom in ["ROW", "ROWPREFIX_FIXED_LENGTH"] {
+            assert!(spares(bloom, rows.clone()).await, "{bloom}");
+            assert!(spares(bloom, columns_of_none.clone()).await, "{bloom}");
+            assert!(!spares(bloom, columns.clone()).await, "{bloom}: the rows are there");
+        }
+        assert!(spares("ROWCOL", columns.clone()).await);
+        assert!(spares("ROWCOL", columns_of_none.clone()).await);
+        assert!(!spares("ROWCOL", rows.clone()).await, "it knows columns, not rows");
+    });
+}

@@ -22,6 +22,7 @@ use super::model::Shown;
 pub struct Opened {
     pub region: Arc<Region>,
     pub log: Arc<Log>,
+    pub loader: Arc<BlockLoader>,
     /// Set when the log gave up for good.
     pub dead: Arc<AtomicBool>,
 }
@@ -80,9 +81,10 @@ pub async fn open_table(
     log.adopt(index.old_logs());
     let entries = wal::recovery::read_region(fs.clone(), index, &region_info().encoded_name());
     let services = services(env, fs, log.clone(), options);
+    let loader = services.loader.clone();
     let opening = Opening { info: region_info(), table: Arc::new(table.clone()), entries: Box::new(entries) };
     let region = Region::open(services, opening).await.map_err(|error| text(&error))?;
-    Ok(Opened { region, log, dead })
+    Ok(Opened { region, log, loader, dead })
 }
 
 /// What the region stands on, without a server.

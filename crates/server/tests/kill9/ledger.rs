@@ -34,6 +34,12 @@ impl Floor {
     pub fn stays(&self) -> bool {
         self.acknowledged.is_some() && !self.is_deleted_at_times
     }
+
+    /// The same at the end of a while at whose end `later` holds: a delete may have been sent meanwhile.
+    pub fn until(self, later: Option<&Floor>) -> Floor {
+        let is_deleted = later.is_none_or(|later| later.is_deleted_at_times);
+        Floor { is_deleted_at_times: self.is_deleted_at_times || is_deleted, ..self }
+    }
 }
 
 #[derive(Default)]

@@ -76,7 +76,16 @@ impl Snapshots {
         };
         let floor = self.ledger().floor();
         admin.snapshot(&name, &self.table, false, 0).await?;
-        let newest = self.ledger().newest();
+        // What was deleted for the first time while it was taken may be in it, or not.
+        let (newest, later) = {
+            let ledger = self.ledger();
+            (ledger.newest(), ledger.floor())
+        };
+        let floor = floor.into_iter().map(|(row, floor)| {
+            let until = floor.until(later.get(&row));
+            (row, until)
+        });
+        let floor = floor.collect();
         let mut state = self.state();
         state.unsure = None;
         state.taken.insert(name, Taken { floor, newest });
@@ -177,5 +186,8 @@ mod tests {
         assert!(check(Seen::Version(4))[0].starts_with("invented"));
         assert!(check(Seen::Torn("a".into()))[0].starts_with("torn"));
         assert!(taken.check(&BTreeMap::new())[0].starts_with("lost: kept"));
+        ledger.sending(&kept, None);
+        let floor = taken.floor[&kept].until(ledger.floor().get(&kept));
+        assert!(taken.floor[&kept].stays() && !floor.stays(), "deleted while the snapshot was taken");
     }
 }

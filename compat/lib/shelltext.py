@@ -1,34 +1,40 @@
 """Scripts of shell commands, and what shells print, made comparable.
 
 A script holds a command a line, or over several lines of which all but the first are indented. `# own: REASON`
-before a command says that grampus shell prints something else there.
+before a command says that grampus shell prints something else there, `# differs: REASON` that the server answers
+something else, which HBase's shell shows too.
 """
 import re
 
 
 class Command:
-    """A command of a script: its source, and why grampus shell has an answer of its own, if it has."""
+    """A command of a script: its source, and why grampus shell, or any shell against Grampus, has another answer than
+    HBase's, if it has."""
 
-    def __init__(self, source, own):
+    def __init__(self, source, own, differs):
         self.source = source
-        self.own = own
+        self.own = own or differs
+        self.differs = differs
 
 
 OWN = "# own: "
+DIFFERS = "# differs: "
 
 
 def commands_of(path):
     """The commands of a script."""
-    commands, own = [], None
+    commands, own, differs = [], None, None
     with open(path, encoding="utf-8") as script:
         for line in script:
             if line.startswith(OWN):
                 own = line[len(OWN):].strip()
+            elif line.startswith(DIFFERS):
+                differs = line[len(DIFFERS):].strip()
             elif line.startswith(" "):
                 commands[-1].source += line
             elif line.strip():
-                commands.append(Command(line, own))
-                own = None
+                commands.append(Command(line, own, differs))
+                own, differs = None, None
     return commands
 
 

@@ -3,6 +3,7 @@
 Class paths are filled once by Maven below compat/target and reused until the pom changes. Everything a
 run writes lies below compat/target too.
 """
+import fcntl
 import glob
 import os
 import re
@@ -51,6 +52,14 @@ def java():
 
 def maven(directory, output, *arguments):
     """Runs `mvn package` in `directory`, unless `output` is newer than the pom and all sources."""
+    os.makedirs(TARGET, exist_ok=True)
+    with open(os.path.join(TARGET, "maven.lock"), "w") as lock:
+        # Two scripts at once must not fill the same directory.
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        _maven(directory, output, arguments)
+
+
+def _maven(directory, output, arguments):
     stamp = os.path.join(output, "built")
     inputs = [os.path.join(directory, "pom.xml"), *glob.glob(os.path.join(directory, "src/**/*.java"), recursive=True)]
     if os.path.exists(stamp) and os.path.getmtime(stamp) > max(map(os.path.getmtime, inputs)):

@@ -53,6 +53,12 @@ pub enum Error {
         /// What is wrong with it.
         what: String,
     },
+    /// Parts of the request exclude each other, of which HBase says so in words that a client takes for a passing fault.
+    #[error("{what}")]
+    Incompatible {
+        /// Which parts.
+        what: &'static str,
+    },
     /// A row is larger than a read of it may be: asking for it in one piece again is useless.
     #[error("{what}")]
     RowTooBig {

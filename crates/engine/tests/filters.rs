@@ -299,6 +299,18 @@ fn older_versions_pass_if_newer_ones_do_not() {
 }
 
 #[test]
+fn rows_that_are_judged_when_complete_are_not_read_in_batches() {
+    run(async {
+        let opened = world().await;
+        let judged = Filter::Skip(Box::new(value(CompareOp::Equal, "x")));
+        let in_batches = |filter| Scan { batch: 4096, ..scan(Some(filter), false) };
+        let refused = opened.region.scan_all(&in_batches(judged)).await.err().unwrap();
+        assert!(matches!(refused, Error::Incompatible { .. }), "{refused}");
+        assert!(opened.region.scan_all(&in_batches(value(CompareOp::Equal, "x"))).await.is_ok());
+    });
+}
+
+#[test]
 fn expressions_that_java_alone_has_are_refused() {
     run(async {
         let opened = world().await;

@@ -17,7 +17,7 @@ pub fn java_exception(error: &Error) -> JavaException {
         Error::BadRequest { .. } => JavaException::do_not_retry(message),
         Error::Corrupt { .. } => JavaException::new(class::CORRUPT_HFILE, message),
         Error::Unsupported { .. } => JavaException::unsupported(message),
-        Error::Fs(_) => JavaException::io(message),
+        Error::Fs(_) | Error::Incompatible { .. } => JavaException::io(message),
         // The log is gone and this server with it: the client looks for the region elsewhere.
         Error::Log { .. } => JavaException::new(class::REGION_SERVER_ABORTED, message),
     }

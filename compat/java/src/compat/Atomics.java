@@ -147,10 +147,11 @@ final class Atomics implements Suite {
 
   private void cellTimeToLive() throws Exception {
     out.topic("time to live of cells");
-    table.put(put("ttl", "f:q=brief").setTTL(300));
+    // Brief, but longer than a disk that is busy elsewhere keeps a put waiting.
+    table.put(put("ttl", "f:q=brief").setTTL(3000));
     out.see("at once", () -> table.get(get("ttl")));
     table.put(put("ttl2", "f:q=long").setTTL(600_000));
-    Thread.sleep(600);
+    Thread.sleep(3600);
     out.see("later", () -> table.get(get("ttl")));
     out.see("one that lives longer", () -> table.get(get("ttl2")));
   }

@@ -11,6 +11,10 @@ use crate::filter::{Judged, ScanFilter};
 use crate::scanner::output::{RowBuffer, Way};
 use crate::scanner::sink::{Limits, ResultSink};
 
+/// HBase's words: rows that are judged when they are complete must not be cut into batches. Java's client refuses them
+/// itself; asynchbase always sends a batch.
+const BATCH_CUTS_JUDGED_ROWS: &str = "Cannot set batch on a scan using a filter that returns true for filter.hasFilterRow";
+
 /// The filter of a region scan.
 pub(crate) struct RowFilter {
     pub(crate) scan: ScanFilter,
@@ -38,12 +42,11 @@ pub(crate) enum RowKey {
 impl RowFilter {
     pub(crate) fn new(scan: &Scan, seed: u64) -> Result<RowFilter> {
         let filter = scan.selection.filter.as_ref().expect("called for scans with a filter");
-        Ok(RowFilter {
-            scan: ScanFilter::new(filter, scan.reversed, seed)?,
-            buffer: RowBuffer::default(),
-            skipping: false,
-            row_bytes: 0,
-        })
+        let filter = ScanFilter::new(filter, scan.reversed, seed)?;
+        if scan.batch > 0 && filter.has_filter_row() {
+            return Err(Error::Incompatible { what: BATCH_CUTS_JUDGED_ROWS });
+        }
+        Ok(RowFilter { scan: filter, buffer: RowBuffer::default(), skipping: false, row_bytes: 0 })
     }
 
     /// Refuses what HBase refuses: a reversed scan that reads families which the filter does not look at on demand. By

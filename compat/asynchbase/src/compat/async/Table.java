@@ -132,6 +132,8 @@ final class Table {
   private static String show(Object answer) throws Exception {
     if (answer instanceof byte[] bytes) {
       return text(bytes);
+    } else if (answer instanceof KeyValue) {
+      return cells(List.of(answer));
     } else if (answer instanceof List<?> list && !list.isEmpty() && list.get(0) instanceof KeyValue) {
       return cells(list);
     } else if (answer instanceof List<?> list && !list.isEmpty() && list.get(0) instanceof List) {

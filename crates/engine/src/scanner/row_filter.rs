@@ -13,7 +13,8 @@ use crate::scanner::sink::{Limits, ResultSink};
 
 /// HBase's words: rows that are judged when they are complete must not be cut into batches. Java's client refuses them
 /// itself; asynchbase always sends a batch.
-const BATCH_CUTS_JUDGED_ROWS: &str = "Cannot set batch on a scan using a filter that returns true for filter.hasFilterRow";
+const BATCH_CUTS_JUDGED_ROWS: &str =
+    "Cannot set batch on a scan using a filter that returns true for filter.hasFilterRow";
 
 /// The filter of a region scan.
 pub(crate) struct RowFilter {

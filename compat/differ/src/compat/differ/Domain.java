@@ -1,0 +1,90 @@
+package compat.differ;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.TreeSet;
+import org.apache.hadoop.hbase.HConstants;
+import org.apache.hadoop.hbase.util.Bytes;
+
+/** What a program's rows, columns, times and values are drawn from: little, so that operations meet. */
+final class Domain {
+  /** Rows are these behind the program's own prefix: programs of one table do not meet. */
+  private static final String[] ROWS = {"a", "aa", "ab", "b", "b\\x00", "c", "c\\xFF", "d", "e", "f"};
+  private static final String[] QUALIFIERS = {"", "a", "ab", "b", "c", "\\x00", "longer-qualifier", "\\xFF"};
+  private static final String[] VALUES = {"", "1", "2", "7", "v", "value", "Value", "\\x00", "\\xFF\\xFE"};
+  static final int TIME_MOST = 9;
+
+  private final Dice dice;
+  private final String prefix;
+  private final Schema schema;
+
+  Domain(Dice dice, String prefix, Schema schema) {
+    this.dice = dice;
+    this.prefix = prefix;
+    this.schema = schema;
+  }
+
+  byte[] row() {
+    return Bytes.toBytesBinary(prefix + dice.of(ROWS));
+  }
+
+  /** A row, or a key between rows. */
+  byte[] key() {
+    return dice.chance(80) ? row() : Bytes.toBytesBinary(prefix + dice.of("", "a\\x00", "bb", "zz", "c\\xFE"));
+  }
+
+  /** Before the program's first row. */
+  byte[] first() {
+    return Bytes.toBytesBinary(prefix);
+  }
+
+  /** Behind the program's last row. */
+  byte[] last() {
+    return Bytes.add(Bytes.toBytesBinary(prefix), new byte[] {(byte) 0xFF, (byte) 0xFF});
+  }
+
+  /** A family of the table, or now and then one that it does not have. */
+  byte[] family() {
+    return dice.chance(1) ? Bytes.toBytes("nosuch") : aFamily();
+  }
+
+  /** A family of the table. */
+  byte[] aFamily() {
+    return Bytes.toBytes(dice.of(schema.families()));
+  }
+
+  byte[] qualifier() {
+    return Bytes.toBytesBinary(dice.of(QUALIFIERS));
+  }
+
+  byte[] value() {
+    return switch (dice.weighted(70, 20, 4)) {
+      case 0 -> Bytes.toBytesBinary(dice.of(VALUES));
+      case 1 -> Bytes.toBytes((long) dice.number(-3, 300));
+      default -> Bytes.toBytes("x".repeat(dice.number(100, 3000)));
+    };
+  }
+
+  /** A time of few, or the server's own. */
+  long time() {
+    return dice.chance(75) ? someTime() : HConstants.LATEST_TIMESTAMP;
+  }
+
+  long someTime() {
+    return dice.number(1, TIME_MOST);
+  }
+
+  List<byte[]> qualifiers(int least, int most) {
+    List<byte[]> all = new ArrayList<>();
+    for (int left = dice.number(least, most); left > 0; left--) {
+      all.add(qualifier());
+    }
+    return all;
+  }
+
+  List<byte[]> distinctQualifiers(int least, int most) {
+    TreeSet<byte[]> distinct = new TreeSet<>(Bytes.BYTES_COMPARATOR);
+    distinct.addAll(qualifiers(least, most));
+    return new ArrayList<>(distinct);
+  }
+}

@@ -1,0 +1,189 @@
+package compat.differ;
+
+import java.util.ArrayList;
+import java.util.List;
+import org.apache.hadoop.hbase.CompareOperator;
+import org.apache.hadoop.hbase.filter.BinaryComparator;
+import org.apache.hadoop.hbase.filter.BinaryComponentComparator;
+import org.apache.hadoop.hbase.filter.BinaryPrefixComparator;
+import org.apache.hadoop.hbase.filter.BitComparator;
+import org.apache.hadoop.hbase.filter.ByteArrayComparable;
+import org.apache.hadoop.hbase.filter.ColumnCountGetFilter;
+import org.apache.hadoop.hbase.filter.ColumnPaginationFilter;
+import org.apache.hadoop.hbase.filter.ColumnPrefixFilter;
+import org.apache.hadoop.hbase.filter.ColumnRangeFilter;
+import org.apache.hadoop.hbase.filter.ColumnValueFilter;
+import org.apache.hadoop.hbase.filter.DependentColumnFilter;
+import org.apache.hadoop.hbase.filter.FamilyFilter;
+import org.apache.hadoop.hbase.filter.Filter;
+import org.apache.hadoop.hbase.filter.FilterList;
+import org.apache.hadoop.hbase.filter.FirstKeyOnlyFilter;
+import org.apache.hadoop.hbase.filter.FuzzyRowFilter;
+import org.apache.hadoop.hbase.filter.InclusiveStopFilter;
+import org.apache.hadoop.hbase.filter.KeyOnlyFilter;
+import org.apache.hadoop.hbase.filter.MultiRowRangeFilter;
+import org.apache.hadoop.hbase.filter.MultipleColumnPrefixFilter;
+import org.apache.hadoop.hbase.filter.NullComparator;
+import org.apache.hadoop.hbase.filter.PageFilter;
+import org.apache.hadoop.hbase.filter.PrefixFilter;
+import org.apache.hadoop.hbase.filter.QualifierFilter;
+import org.apache.hadoop.hbase.filter.RandomRowFilter;
+import org.apache.hadoop.hbase.filter.RegexStringComparator;
+import org.apache.hadoop.hbase.filter.RowFilter;
+import org.apache.hadoop.hbase.filter.SingleColumnValueExcludeFilter;
+import org.apache.hadoop.hbase.filter.SingleColumnValueFilter;
+import org.apache.hadoop.hbase.filter.SkipFilter;
+import org.apache.hadoop.hbase.filter.SubstringComparator;
+import org.apache.hadoop.hbase.filter.TimestampsFilter;
+import org.apache.hadoop.hbase.filter.ValueFilter;
+import org.apache.hadoop.hbase.filter.WhileMatchFilter;
+import org.apache.hadoop.hbase.util.Bytes;
+import org.apache.hadoop.hbase.util.Pair;
+
+/** Random trees of filters. RandomRowFilter is here only in the forms that leave nothing to chance. */
+final class Filters {
+  private final Dice dice;
+  private final Domain domain;
+
+  Filters(Dice dice, Domain domain) {
+    this.dice = dice;
+    this.domain = domain;
+  }
+
+  /** A tree at most so deep. */
+  Filter any(int depth) throws Exception {
+    if (depth > 1 && dice.chance(35)) {
+      return switch (dice.weighted(70, 15, 15)) {
+        case 0 -> list(depth);
+        case 1 -> new SkipFilter(any(depth - 1));
+        default -> new WhileMatchFilter(any(depth - 1));
+      };
+    }
+    return switch (dice.weighted(30, 40, 30)) {
+      case 0 -> ofRows();
+      case 1 -> ofColumns();
+      default -> ofValues();
+    };
+  }
+
+  private Filter list(int depth) throws Exception {
+    List<Filter> children = new ArrayList<>();
+    for (int left = dice.weighted(3, 10, 40, 30); left > 0; left--) {
+      children.add(any(depth - 1));
+    }
+    return new FilterList(dice.of(FilterList.Operator.values()), children);
+  }
+
+  private Filter ofRows() throws Exception {
+    return switch (dice.number(0, 6)) {
+      case 0 -> new RowFilter(operator(), comparator());
+      case 1 -> new PrefixFilter(domain.key());
+      case 2 -> new InclusiveStopFilter(domain.key());
+      case 3 -> new PageFilter(dice.number(1, 4));
+      case 4 -> ranges();
+      case 5 -> fuzzy();
+      default -> new RandomRowFilter(dice.of(-1f, 2f));
+    };
+  }
+
+  private Filter ranges() throws Exception {
+    List<MultiRowRangeFilter.RowRange> ranges = new ArrayList<>();
+    for (int left = dice.number(1, 3); left > 0; left--) {
+      byte[] low = domain.key();
+      byte[] high = domain.key();
+      boolean swap = Bytes.compareTo(low, high) > 0;
+      // An empty range is refused by the client.
+      boolean includesStop = dice.chance(50) || Bytes.equals(low, high);
+      ranges.add(new MultiRowRangeFilter.RowRange(swap ? high : low, true, swap ? low : high, includesStop));
+    }
+    return new MultiRowRangeFilter(ranges);
+  }
+
+  private Filter fuzzy() {
+    List<Pair<byte[], byte[]>> keys = new ArrayList<>();
+    for (int left = dice.number(1, 2); left > 0; left--) {
+      byte[] row = domain.row();
+      byte[] mask = new byte[row.length];
+      for (int at = 0; at < mask.length; at++) {
+        mask[at] = (byte) (dice.chance(30) ? 1 : 0);
+      }
+      keys.add(new Pair<>(row, mask));
+    }
+    return new FuzzyRowFilter(keys);
+  }
+
+  private Filter ofColumns() {
+    return switch (dice.number(0, 11)) {
+      case 0 -> new FamilyFilter(operator(), new BinaryComparator(domain.family()));
+      case 1 -> new QualifierFilter(operator(), comparator());
+      case 2 -> new ColumnPrefixFilter(domain.qualifier());
+      case 3 -> new MultipleColumnPrefixFilter(domain.distinctQualifiers(1, 3).toArray(byte[][]::new));
+      case 4 -> new ColumnRangeFilter(bound(), dice.chance(50), bound(), dice.chance(50));
+      case 5 -> new ColumnCountGetFilter(dice.number(1, 4));
+      case 6 -> dice.chance(70) ? new ColumnPaginationFilter(dice.number(1, 3), dice.number(0, 3))
+          : new ColumnPaginationFilter(dice.number(1, 3), domain.qualifier());
+      case 7 -> times();
+      case 8 -> new FirstKeyOnlyFilter();
+      case 9 -> new KeyOnlyFilter(dice.chance(50));
+      case 10 -> new DependentColumnFilter(domain.family(), domain.qualifier(), dice.chance(50));
+      default -> new DependentColumnFilter(domain.family(), domain.qualifier(), dice.chance(50), operator(), comparator());
+    };
+  }
+
+  private byte[] bound() {
+    return dice.chance(20) ? null : domain.qualifier();
+  }
+
+  private Filter times() {
+    List<Long> times = new ArrayList<>();
+    for (int left = dice.number(1, 3); left > 0; left--) {
+      times.add(domain.someTime());
+    }
+    return new TimestampsFilter(times, dice.chance(50));
+  }
+
+  private Filter ofValues() {
+    switch (dice.number(0, 3)) {
+      case 0:
+        return new ValueFilter(operator(), comparator());
+      case 1:
+        return new ColumnValueFilter(domain.family(), domain.qualifier(), operator(), comparator());
+      default:
+        byte[] family = domain.family();
+        byte[] qualifier = domain.qualifier();
+        SingleColumnValueFilter filter = dice.chance(70)
+            ? new SingleColumnValueFilter(family, qualifier, operator(), comparator())
+            : new SingleColumnValueExcludeFilter(family, qualifier, operator(), comparator());
+        filter.setFilterIfMissing(dice.chance(50));
+        filter.setLatestVersionOnly(dice.chance(60));
+        return filter;
+    }
+  }
+
+  private CompareOperator operator() {
+    return dice.of(CompareOperator.LESS, CompareOperator.LESS_OR_EQUAL, CompareOperator.EQUAL, CompareOperator.EQUAL,
+        CompareOperator.NOT_EQUAL, CompareOperator.GREATER_OR_EQUAL, CompareOperator.GREATER);
+  }
+
+  private ByteArrayComparable comparator() {
+    byte[] bytes = dice.chance(60) ? domain.value() : dice.chance(50) ? domain.key() : domain.qualifier();
+    return switch (dice.weighted(40, 20, 10, 8, 8, 6, 8)) {
+      case 0 -> new BinaryComparator(bytes);
+      case 1 -> new BinaryPrefixComparator(bytes);
+      case 2 -> new SubstringComparator(dice.of("a", "V", "value", "1", ""));
+      case 3 -> new RegexStringComparator(dice.of("^v", "[a-c]$", "1|2", "", "x+", "^.{8}$", "(?i)VALUE"));
+      case 4 -> new BitComparator(bytes, dice.of(BitComparator.BitwiseOp.values()));
+      case 5 -> new NullComparator();
+      default -> new BinaryComponentComparator(Bytes.toBytes(dice.of("a", "1", "v")), dice.number(0, 2));
+    };
+  }
+
+  /** Nearly all that is in a filter; the classes' own texts leave out much. */
+  static String text(Filter filter) {
+    try {
+      return filter + " (" + Bytes.toStringBinary(filter.toByteArray()) + ")";
+    } catch (java.io.IOException impossible) {
+      throw new java.io.UncheckedIOException(impossible);
+    }
+  }
+}

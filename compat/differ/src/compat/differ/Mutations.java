@@ -1,0 +1,223 @@
+package compat.differ;
+
+import java.util.ArrayList;
+import java.util.List;
+import org.apache.hadoop.hbase.CompareOperator;
+import org.apache.hadoop.hbase.HConstants;
+import org.apache.hadoop.hbase.client.Append;
+import org.apache.hadoop.hbase.client.CheckAndMutate;
+import org.apache.hadoop.hbase.client.CheckAndMutateResult;
+import org.apache.hadoop.hbase.client.Delete;
+import org.apache.hadoop.hbase.client.Durability;
+import org.apache.hadoop.hbase.client.Increment;
+import org.apache.hadoop.hbase.client.Mutation;
+import org.apache.hadoop.hbase.client.Put;
+import org.apache.hadoop.hbase.client.Row;
+import org.apache.hadoop.hbase.client.RowMutations;
+import org.apache.hadoop.hbase.io.TimeRange;
+import org.apache.hadoop.hbase.util.Bytes;
+
+/** Random writes of every kind. */
+final class Mutations {
+  private final Dice dice;
+  private final Domain domain;
+  private final Filters filters;
+  private final Queries queries;
+
+  Mutations(Dice dice, Domain domain, Filters filters, Queries queries) {
+    this.dice = dice;
+    this.domain = domain;
+    this.filters = filters;
+    this.queries = queries;
+  }
+
+  Operation any() throws Exception {
+    return switch (dice.weighted(40, 22, 8, 6, 10, 8, 8)) {
+      case 0 -> put();
+      case 1 -> delete();
+      case 2 -> increment();
+      case 3 -> append();
+      case 4 -> check();
+      case 5 -> rowMutations();
+      default -> batch();
+    };
+  }
+
+  private Operation put() throws Exception {
+    Put put = put(domain.row());
+    return new Operation("put", put.toString(100), (table, admin) -> {
+      table.put(put);
+      return "ok";
+    });
+  }
+
+  private Operation delete() throws Exception {
+    Delete delete = delete(domain.row());
+    return new Operation("delete", delete.toString(100), (table, admin) -> {
+      table.delete(delete);
+      return "ok";
+    });
+  }
+
+  private Operation increment() throws Exception {
+    Increment increment = increment(domain.row());
+    return new Operation("increment", increment.toString(), (table, admin) -> table.increment(increment));
+  }
+
+  private Operation append() throws Exception {
+    Append append = append(domain.row());
+    return new Operation("append", append.toString(100), (table, admin) -> table.append(append));
+  }
+
+  private Operation rowMutations() throws Exception {
+    RowMutations mutations = mutations(domain.row());
+    return new Operation("mutateRow", text(mutations), (table, admin) -> table.mutateRow(mutations));
+  }
+
+  /** Rows in one request, answered one by one. */
+  private Operation batch() throws Exception {
+    List<Row> actions = new ArrayList<>();
+    for (int left = dice.number(2, 8); left > 0; left--) {
+      byte[] row = domain.row();
+      actions.add(switch (dice.weighted(40, 20, 10, 8, 14, 6)) {
+        case 0 -> put(row);
+        case 1 -> delete(row);
+        case 2 -> increment(row);
+        case 3 -> append(row);
+        case 4 -> queries.get();
+        default -> mutations(row);
+      });
+    }
+    List<String> texts = new ArrayList<>();
+    for (Row action : actions) {
+      texts.add(action instanceof RowMutations mutations ? text(mutations) : action.toString());
+    }
+    return new Operation("batch", texts.toString(), (table, admin) -> {
+      Object[] answers = new Object[actions.size()];
+      try {
+        table.batch(actions, answers);
+      } catch (org.apache.hadoop.hbase.client.RetriesExhaustedWithDetailsException partly) {
+        // What failed stands among the answers.
+      }
+      return answers;
+    });
+  }
+
+  private Operation check() throws Exception {
+    byte[] row = domain.row();
+    CheckAndMutate.Builder builder = CheckAndMutate.newBuilder(row);
+    byte[] family = domain.family();
+    byte[] qualifier = domain.qualifier();
+    switch (dice.weighted(20, 15, 30, 20)) {
+      case 0 -> builder.ifNotExists(family, qualifier);
+      case 1 -> builder.ifEquals(family, qualifier, domain.value());
+      case 2 -> builder.ifMatches(family, qualifier, comparing(), domain.value());
+      default -> builder.ifMatches(filters.any(2));
+    }
+    if (dice.chance(20)) {
+      int from = dice.number(0, Domain.TIME_MOST);
+      builder.timeRange(TimeRange.between(from, dice.number(from, Domain.TIME_MOST + 1)));
+    }
+    CheckAndMutate check = switch (dice.weighted(50, 20, 10, 8, 12)) {
+      case 0 -> builder.build(put(row));
+      case 1 -> builder.build(delete(row));
+      case 2 -> builder.build(increment(row));
+      case 3 -> builder.build(append(row));
+      default -> builder.build(mutations(row));
+    };
+    return new Operation("checkAndMutate", check.toString(), (table, admin) -> {
+      CheckAndMutateResult result = table.checkAndMutate(check);
+      List<Object> both = new ArrayList<>();
+      both.add(result.isSuccess());
+      both.add(result.getResult());
+      return both;
+    });
+  }
+
+  private CompareOperator comparing() {
+    return dice.of(CompareOperator.LESS, CompareOperator.LESS_OR_EQUAL, CompareOperator.EQUAL, CompareOperator.NOT_EQUAL,
+        CompareOperator.GREATER_OR_EQUAL, CompareOperator.GREATER);
+  }
+
+  private RowMutations mutations(byte[] row) throws Exception {
+    List<Mutation> parts = new ArrayList<>();
+    for (int left = dice.number(1, 4); left > 0; left--) {
+      parts.add(switch (dice.weighted(50, 30, 10, 10)) {
+        case 0 -> put(row);
+        case 1 -> delete(row);
+        case 2 -> increment(row);
+        default -> append(row);
+      });
+    }
+    return RowMutations.of(parts);
+  }
+
+  private static String text(RowMutations mutations) {
+    return "RowMutations" + mutations.getMutations();
+  }
+
+  private Put put(byte[] row) throws Exception {
+    Put put = dice.chance(70) ? new Put(row) : new Put(row, domain.someTime());
+    for (int left = dice.number(1, 4); left > 0; left--) {
+      if (dice.chance(60)) {
+        put.addColumn(domain.family(), domain.qualifier(), domain.time(), domain.value());
+      } else {
+        put.addColumn(domain.family(), domain.qualifier(), domain.value());
+      }
+    }
+    if (dice.chance(5)) {
+      put.setTTL(3_600_000);
+    }
+    durability(put);
+    return put;
+  }
+
+  private Delete delete(byte[] row) throws Exception {
+    Delete delete = dice.chance(70) ? new Delete(row) : new Delete(row, domain.someTime());
+    for (int left = dice.number(0, 2); left > 0; left--) {
+      byte[] family = domain.family();
+      switch (dice.weighted(20, 20, 10, 10, 15, 15, 10)) {
+        case 0 -> delete.addColumn(family, domain.qualifier());
+        case 1 -> delete.addColumn(family, domain.qualifier(), domain.someTime());
+        case 2 -> delete.addColumns(family, domain.qualifier());
+        case 3 -> delete.addColumns(family, domain.qualifier(), domain.someTime());
+        case 4 -> delete.addFamily(family);
+        case 5 -> delete.addFamily(family, domain.someTime());
+        default -> delete.addFamilyVersion(family, domain.someTime());
+      }
+    }
+    durability(delete);
+    return delete;
+  }
+
+  private Increment increment(byte[] row) throws Exception {
+    Increment increment = new Increment(row);
+    for (int left = dice.number(1, 2); left > 0; left--) {
+      increment.addColumn(domain.family(), domain.qualifier(), dice.number(-2, 5));
+    }
+    if (dice.chance(15)) {
+      increment.setReturnResults(false);
+    }
+    if (dice.chance(10)) {
+      increment.setTimeRange(0, HConstants.LATEST_TIMESTAMP);
+    }
+    return increment;
+  }
+
+  private Append append(byte[] row) throws Exception {
+    Append append = new Append(row);
+    for (int left = dice.number(1, 2); left > 0; left--) {
+      append.addColumn(domain.family(), domain.qualifier(), Bytes.toBytes(dice.of("", "+", "more")));
+    }
+    if (dice.chance(15)) {
+      append.setReturnResults(false);
+    }
+    return append;
+  }
+
+  private void durability(Mutation mutation) {
+    if (dice.chance(10)) {
+      mutation.setDurability(dice.of(Durability.values()));
+    }
+  }
+}

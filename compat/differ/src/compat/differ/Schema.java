@@ -1,0 +1,71 @@
+package compat.differ;
+
+import java.util.ArrayList;
+import java.util.List;
+import org.apache.hadoop.hbase.KeepDeletedCells;
+import org.apache.hadoop.hbase.TableName;
+import org.apache.hadoop.hbase.client.ColumnFamilyDescriptor;
+import org.apache.hadoop.hbase.client.ColumnFamilyDescriptorBuilder;
+import org.apache.hadoop.hbase.client.TableDescriptor;
+import org.apache.hadoop.hbase.client.TableDescriptorBuilder;
+import org.apache.hadoop.hbase.io.compress.Compression;
+import org.apache.hadoop.hbase.io.encoding.DataBlockEncoding;
+import org.apache.hadoop.hbase.regionserver.BloomType;
+import org.apache.hadoop.hbase.util.Bytes;
+
+/** A table with random families. */
+final class Schema {
+  private static final int FOREVER_S = Integer.MAX_VALUE;
+
+  private final TableName name;
+  private final List<ColumnFamilyDescriptor> families = new ArrayList<>();
+
+  Schema(Dice dice, String name) {
+    this.name = TableName.valueOf(name);
+    for (String family : List.of("f", "g", "h").subList(0, dice.number(1, 3))) {
+      families.add(family(dice, family));
+    }
+  }
+
+  private static ColumnFamilyDescriptor family(Dice dice, String name) {
+    // Explicit times are those of 1970: a family whose cells expire keeps only what the server stamped.
+    ColumnFamilyDescriptorBuilder family = ColumnFamilyDescriptorBuilder.newBuilder(Bytes.toBytes(name))
+        .setMaxVersions(dice.of(1, 1, 2, 3, 5, Integer.MAX_VALUE))
+        .setTimeToLive(dice.chance(12) ? 3600 : FOREVER_S)
+        .setKeepDeletedCells(dice.of(KeepDeletedCells.FALSE, KeepDeletedCells.FALSE, KeepDeletedCells.FALSE,
+            KeepDeletedCells.TRUE, KeepDeletedCells.TTL))
+        .setBloomFilterType(dice.of(BloomType.NONE, BloomType.ROW, BloomType.ROWCOL))
+        .setDataBlockEncoding(dice.of(DataBlockEncoding.values()))
+        .setCompressionType(dice.of(Compression.Algorithm.NONE, Compression.Algorithm.GZ, Compression.Algorithm.SNAPPY))
+        .setBlocksize(dice.of(64, 1024, 65536));
+    int minVersions = dice.of(0, 0, 0, 1, 2);
+    family.setMinVersions(Math.min(minVersions, family.build().getMaxVersions() - 1));
+    return family.build();
+  }
+
+  TableName name() {
+    return name;
+  }
+
+  List<String> families() {
+    return families.stream().map(ColumnFamilyDescriptor::getNameAsString).toList();
+  }
+
+  TableDescriptor descriptor() {
+    // Otherwise HBase refuses blocks so small that a few cells fill several.
+    return TableDescriptorBuilder.newBuilder(name).setColumnFamilies(families)
+        .setValue("hbase.table.sanity.checks", "false").build();
+  }
+
+  /** Changes one family to random settings, which holds from now on. */
+  ColumnFamilyDescriptor alter(Dice dice) {
+    int at = dice.number(0, families.size() - 1);
+    families.set(at, family(dice, families.get(at).getNameAsString()));
+    return families.get(at);
+  }
+
+  @Override
+  public String toString() {
+    return families.toString();
+  }
+}

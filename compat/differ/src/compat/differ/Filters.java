@@ -76,7 +76,7 @@ final class Filters {
 
   private Filter ofRows() throws Exception {
     return switch (dice.number(0, 6)) {
-      case 0 -> new RowFilter(operator(), comparator());
+      case 0 -> new RowFilter(operator(), dice.chance(20) ? component() : comparator());
       case 1 -> new PrefixFilter(domain.key());
       case 2 -> new InclusiveStopFilter(domain.key());
       case 3 -> new PageFilter(dice.number(1, 4));
@@ -167,15 +167,19 @@ final class Filters {
 
   private ByteArrayComparable comparator() {
     byte[] bytes = dice.chance(60) ? domain.value() : dice.chance(50) ? domain.key() : domain.qualifier();
-    return switch (dice.weighted(40, 20, 10, 8, 8, 6, 8)) {
+    return switch (dice.weighted(40, 20, 10, 8, 8, 6)) {
       case 0 -> new BinaryComparator(bytes);
       case 1 -> new BinaryPrefixComparator(bytes);
       case 2 -> new SubstringComparator(dice.of("a", "V", "value", "1", ""));
       case 3 -> new RegexStringComparator(dice.of("^v", "[a-c]$", "1|2", "", "x+", "^.{8}$", "(?i)VALUE"));
       case 4 -> new BitComparator(bytes, dice.of(BitComparator.BitwiseOp.values()));
-      case 5 -> new NullComparator();
-      default -> new BinaryComponentComparator(Bytes.toBytes(dice.of("a", "1", "v")), dice.number(0, 2));
+      default -> new NullComparator();
     };
+  }
+
+  /** Only of rows, which are all long enough: HBase fails where there is no such byte, and forgets to close the scanner. */
+  private ByteArrayComparable component() {
+    return new BinaryComponentComparator(Bytes.toBytes(dice.of("a", "1", "0")), dice.number(0, 7));
   }
 
   /** Nearly all that is in a filter; the classes' own texts leave out much. */

@@ -28,7 +28,7 @@ impl Admin {
         request: proto::GetRegionInfoRequest,
     ) -> Answer<proto::GetRegionInfoResponse> {
         let region = self.find(&request.region)?;
-        let state = load::compaction_state(&region.figures());
+        let state = self.0.schedule().compaction_state(&region);
         Ok(proto::GetRegionInfoResponse {
             region_info: region.info().into(),
             compaction_state: request.compaction_state().then_some(state as i32),
@@ -101,7 +101,7 @@ impl Admin {
         let regions = self.0.regions().all();
         let wanted = regions.iter().filter(|region| load::is_of(region.info(), table.as_ref()));
         Ok(proto::GetRegionLoadResponse {
-            region_loads: wanted.map(|region| load::region_load(region)).collect(),
+            region_loads: wanted.map(|region| load::region_load(region, self.0.schedule())).collect(),
         })
     }
 

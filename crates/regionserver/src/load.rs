@@ -3,13 +3,14 @@
 use cell::region::RegionInfo;
 use engine::Region;
 use engine::region::RegionFigures;
-use proto::get_region_info_response::CompactionState;
+
+use crate::schedule::Schedule;
 
 /// "No such sequence id" in a region's load.
 const NO_SEQ_ID: u64 = u64::MAX;
 
 /// A region's figures as HBase reports them.
-pub fn region_load(region: &Region) -> proto::RegionLoad {
+pub fn region_load(region: &Region, schedule: &Schedule) -> proto::RegionLoad {
     let figures = region.figures();
     let file_bytes: u64 = figures.stores.iter().map(|store| store.file_bytes).sum();
     let files: usize = figures.stores.iter().map(|store| store.files).sum();
@@ -28,15 +29,9 @@ pub fn region_load(region: &Region) -> proto::RegionLoad {
         data_locality: Some(1.0),
         store_complete_sequence_id: store_sequence_ids(&figures),
         last_major_compaction_ts: Some(oldest_major_ms(&figures)),
-        compaction_state: Some(compaction_state(&figures) as i32),
+        compaction_state: Some(schedule.compaction_state(region) as i32),
         ..proto::RegionLoad::default()
     }
-}
-
-/// What is being compacted of a region. One kind of compaction is told from the other by what was asked for, which
-/// ends with the call; so a running one shows as minor unless every file takes part in it, as here it does.
-pub fn compaction_state(figures: &RegionFigures) -> CompactionState {
-    if figures.compacting_stores > 0 { CompactionState::Minor } else { CompactionState::None }
 }
 
 /// The oldest major compaction whose file is still there, over all stores; 0 if there is none.

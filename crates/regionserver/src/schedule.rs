@@ -5,7 +5,8 @@
 //! again until it succeeds or the region is gone: nobody may write to a region whose memstore is full, so nobody would
 //! utter the wish.
 
-use std::collections::HashSet;
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
@@ -13,6 +14,7 @@ use base::env::{Env, TaskClass};
 use engine::Region;
 use engine::budget::{FlushReason, Maintenance, MemstoreBudget};
 use engine::region::CompactionKind;
+use proto::get_region_info_response::CompactionState;
 use tokio::sync::Semaphore;
 use tracing::{info, warn};
 
@@ -35,7 +37,23 @@ pub struct Schedule {
     compaction_slots: Semaphore,
     // Encoded names of regions whose wish is noted or being carried out.
     flushing: Mutex<HashSet<Arc<str>>>,
-    compacting: Mutex<HashSet<Arc<str>>>,
+    compacting: Mutex<HashMap<Arc<str>, Compactions>>,
+}
+
+/// A region's compactions of each kind that are noted or being carried out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Compactions {
+    minor: usize,
+    major: usize,
+}
+
+impl Compactions {
+    fn of_kind(&mut self, kind: CompactionKind) -> &mut usize {
+        match kind {
+            CompactionKind::Minor => &mut self.minor,
+            CompactionKind::Major => &mut self.major,
+        }
+    }
 }
 
 impl Schedule {
@@ -53,9 +71,21 @@ impl Schedule {
         })
     }
 
-    /// Compactions noted or running.
+    /// Regions with compactions noted or running.
     pub fn compactions(&self) -> usize {
         lock(&self.compacting).len()
+    }
+
+    /// What is to be compacted of a region, or being compacted. From the wish until all its stores are done, so that who
+    /// waits for the end of a compaction sees neither the time before its turn nor that between two stores as the end.
+    pub fn compaction_state(&self, region: &Region) -> CompactionState {
+        let compactions = lock(&self.compacting).get(region.encoded_name()).copied().unwrap_or_default();
+        match (compactions.minor > 0, compactions.major > 0) {
+            (false, false) => CompactionState::None,
+            (true, false) => CompactionState::Minor,
+            (false, true) => CompactionState::Major,
+            (true, true) => CompactionState::MajorAndMinor,
+        }
     }
 
     /// Flushes noted or running.
@@ -92,16 +122,16 @@ impl Schedule {
 
     /// Compacts a region (or one family of it) when its turn comes.
     pub fn compact(&self, region: &Arc<Region>, family: Option<&[u8]>, kind: CompactionKind) {
-        if !lock(&self.compacting).insert(region.encoded_name().clone()) && kind == CompactionKind::Minor {
+        let Some(this) = self.this.upgrade() else { return };
+        if !self.note(region, kind) {
             return;
         }
-        let Some(this) = self.this.upgrade() else { return };
         let (region, family) = (region.clone(), family.map(<[u8]>::to_vec));
         self.env.spawn(TaskClass::Background, async move {
             let slot = this.compaction_slots.acquire().await;
             let outcome = region.compact(family.as_deref(), kind).await;
             drop(slot);
-            lock(&this.compacting).remove(region.encoded_name());
+            this.forget(&region, kind);
             match outcome {
                 Ok(_) => {}
                 Err(error) => {
@@ -109,6 +139,28 @@ impl Schedule {
                 }
             }
         });
+    }
+
+    /// Notes a compaction; false for a minor one of a region that waits for its turn already.
+    fn note(&self, region: &Region, kind: CompactionKind) -> bool {
+        let mut compacting = lock(&self.compacting);
+        let noted = compacting.entry(region.encoded_name().clone()).or_default();
+        if kind == CompactionKind::Minor && *noted != Compactions::default() {
+            return false;
+        }
+        *noted.of_kind(kind) += 1;
+        true
+    }
+
+    /// A compaction has ended.
+    fn forget(&self, region: &Region, kind: CompactionKind) {
+        let mut compacting = lock(&self.compacting);
+        if let Entry::Occupied(mut noted) = compacting.entry(region.encoded_name().clone()) {
+            *noted.get_mut().of_kind(kind) -= 1;
+            if *noted.get() == Compactions::default() {
+                noted.remove();
+            }
+        }
     }
 
     /// Whether that succeeded.
@@ -176,6 +228,6 @@ impl Maintenance for Schedule {
     }
 }
 
-fn lock(set: &Mutex<HashSet<Arc<str>>>) -> std::sync::MutexGuard<'_, HashSet<Arc<str>>> {
-    set.lock().expect("no holder of this lock panics")
+fn lock<T>(noted: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    noted.lock().expect("no holder of this lock panics")
 }

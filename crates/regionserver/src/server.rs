@@ -254,7 +254,8 @@ impl RegionServer {
 
     /// The figures of this server and its regions.
     pub fn server_load(&self) -> proto::ServerLoad {
-        let loads: Vec<_> = self.regions.all().iter().map(|region| region_load(region)).collect();
+        let regions = self.regions.all();
+        let loads: Vec<_> = regions.iter().map(|region| region_load(region, &self.schedule)).collect();
         let requests =
             loads.iter().map(|load| load.read_requests_count() + load.write_requests_count()).sum();
         proto::ServerLoad {

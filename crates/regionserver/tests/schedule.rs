@@ -11,13 +11,14 @@ use cell::mutation::Mutation;
 use cell::region::RegionInfo;
 use cell::schema::{FamilyDescriptor, TableDescriptor, TableName};
 use engine::budget::{FlushReason, Maintenance, MemstoreBudget};
-use engine::region::RegionOptions;
+use engine::region::{CompactionKind, RegionOptions};
 use engine::scanner::BlockLoader;
 use engine::{Opening, Region, RegionServices};
 use fs::faulty::{Fault, Faulty, Operation, Plan, Rule};
 use fs::memory::MemoryFs;
 use fs::{FilePath, FileSystem};
 use layout::RootDir;
+use proto::get_region_info_response::CompactionState;
 use regionserver::regions::OnlineRegions;
 use regionserver::schedule::Schedule;
 use wal::{Log, LogOptions};
@@ -117,5 +118,27 @@ fn a_region_that_is_gone_is_not_flushed_any_more() {
         world.regions.remove(world.region.encoded_name());
         world.env.clock.sleep(LONG).await;
         assert_eq!(world.schedule.flushes(), 0);
+    });
+}
+
+/// Who waits for the end of a compaction asks for the state, also before its turn has come.
+#[test]
+fn a_region_is_compacting_from_the_wish_to_the_end_of_its_last_compaction() {
+    run(async {
+        let world = world().await;
+        world.put("a").await;
+        world.region.flush().await.unwrap();
+        let state = || world.schedule.compaction_state(&world.region);
+        assert_eq!(state(), CompactionState::None);
+        world.schedule.compact(&world.region, None, CompactionKind::Minor);
+        assert_eq!(state(), CompactionState::Minor);
+        world.schedule.compact(&world.region, None, CompactionKind::Major);
+        world.schedule.compact(&world.region, None, CompactionKind::Major);
+        world.schedule.compact(&world.region, None, CompactionKind::Minor);
+        assert_eq!(state(), CompactionState::MajorAndMinor);
+        while state() != CompactionState::None {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(world.region.figures().compactions, 2, "a single file is rewritten only by major ones");
     });
 }

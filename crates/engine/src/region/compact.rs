@@ -170,7 +170,7 @@ impl Region {
     }
 }
 
-/// Says in the figures that a store with so many cells is being compacted, as long as it lives.
+/// Counts a store's cells in the figures: as to be compacted at once, as compacted when it goes.
 struct Running<'a> {
     region: &'a Region,
     cells: u64,
@@ -178,7 +178,6 @@ struct Running<'a> {
 
 impl Running<'_> {
     fn begin(region: &Region, cells: u64) -> Running<'_> {
-        region.counters.compacting_stores.fetch_add(1, Relaxed);
         region.counters.compacting_cells.fetch_add(cells, Relaxed);
         Running { region, cells }
     }
@@ -186,7 +185,6 @@ impl Running<'_> {
 
 impl Drop for Running<'_> {
     fn drop(&mut self) {
-        self.region.counters.compacting_stores.fetch_sub(1, Relaxed);
         self.region.counters.compacted_cells.fetch_add(self.cells, Relaxed);
     }
 }

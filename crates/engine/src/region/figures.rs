@@ -1,6 +1,6 @@
 //! What a region says of itself: for the cluster's status, its metrics, and who chooses what to flush and compact.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 use bytes::Bytes;
 
@@ -12,7 +12,6 @@ pub(super) struct Counters {
     reads: AtomicU64,
     writes: AtomicU64,
     pub(super) flushing: AtomicBool,
-    pub(super) compacting_stores: AtomicUsize,
     pub(super) flushed_seq_id: AtomicU64,
     pub(super) flushes: AtomicU64,
     pub(super) compactions: AtomicU64,
@@ -49,8 +48,6 @@ pub struct RegionFigures {
     pub flushed_seq_id: u64,
     /// Whether a flush is running.
     pub is_flushing: bool,
-    /// Stores whose files are being merged.
-    pub compacting_stores: usize,
     /// Flushes since open.
     pub flushes: u64,
     /// Compactions since open.
@@ -110,7 +107,6 @@ impl Region {
             read_point: self.mvcc.read_point(),
             flushed_seq_id: counters.flushed_seq_id.load(Relaxed),
             is_flushing: counters.flushing.load(Relaxed),
-            compacting_stores: counters.compacting_stores.load(Relaxed),
             flushes: counters.flushes.load(Relaxed),
             compactions: counters.compactions.load(Relaxed),
             last_flush_ms: counters.last_flush_ms.load(Relaxed),

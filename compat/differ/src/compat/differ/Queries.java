@@ -41,29 +41,24 @@ final class Queries {
         }
         yield new Operation("gets", gets.toString(), (table, admin) -> table.get(gets));
       }
-      default -> {
-        Scan scan = scan();
-        yield new Operation("scan", text(scan), (table, admin) -> {
-          List<Result> results = new ArrayList<>();
-          // A scanner may note in a scan how far it is.
-          try (ResultScanner scanner = table.getScanner(new Scan(scan))) {
-            for (Result result = scanner.next(); result != null && results.size() < RESULTS_MOST; result = scanner.next()) {
-              results.add(result);
-            }
-          }
-          return results;
-        });
-      }
+      default -> asked(scan());
     };
   }
 
   /** All that the program wrote, as the region's files and memory hold it. */
   Operation everything() {
     Scan scan = new Scan().withStartRow(domain.first()).withStopRow(domain.last()).setRaw(true).readAllVersions();
+    return asked(scan);
+  }
+
+  private static Operation asked(Scan scan) {
     return new Operation("scan", text(scan), (table, admin) -> {
       List<Result> results = new ArrayList<>();
+      // A scanner may note in a scan how far it is.
       try (ResultScanner scanner = table.getScanner(new Scan(scan))) {
-        scanner.forEach(results::add);
+        for (Result result = scanner.next(); result != null && results.size() < RESULTS_MOST; result = scanner.next()) {
+          results.add(result);
+        }
       }
       return results;
     });

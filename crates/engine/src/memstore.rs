@@ -120,7 +120,7 @@ pub struct Writer<'a> {
 }
 
 impl Writer<'_> {
-    /// Copies a cell in. Of cells equal in key and sequence id the one inserted last comes first.
+    /// Copies a cell in, in place of one that is equal in key and sequence id, as HBase's `CellSet` does.
     ///
     /// The key must be well formed: cells of foreign bytes are checked where they come in.
     pub fn insert(&mut self, cell: &Cell<'_>) {

@@ -1,8 +1,9 @@
 //! The sorted list under the memstore: a skip list whose nodes and cells lie in chunks of one arena.
 //!
 //! One writer at a time (it holds the list's lock through [`Writer`]), any number of readers that take no lock.
-//! Nothing is ever removed or moved, so what a reader found stays valid as long as the list; all memory goes at once
-//! with the last reference to the list.
+//! Nothing is ever freed or moved, so what a reader found stays valid as long as the list; all memory goes at once
+//! with the last reference to the list. A cell is unlinked only by another one of its key and sequence id, that is, by
+//! the write that it belongs to, which no reader sees yet.
 //!
 //! ```text
 //! node, 8-aligned:  prefix 8 | seq id 8 | key len 4 | value len 4 | tags len 2 | height 1 | - 5
@@ -240,7 +241,7 @@ pub(super) struct Writer<'a> {
 }
 
 impl Writer<'_> {
-    /// Copies a cell into its place. Of cells with the same key and sequence id the one inserted last comes first.
+    /// Copies a cell into its place, and into that of a cell with the same key and sequence id.
     pub(super) fn insert(&mut self, cell: &Cell<'_>) {
         let list = self.list;
         let target = Target::new(list.order, cell.key);
@@ -249,14 +250,35 @@ impl Writer<'_> {
             list.height.store(height as u8, Relaxed);
         }
         self.find_place(&target, cell.seq_id);
+        let replaced = self.equal_behind_hint(&target, cell.seq_id);
         let node = self.make_node(&target, cell, height);
         for level in 0..height {
             let before = self.state.hint[level];
-            list.link(node, level).store(list.next(before, level), Relaxed);
+            let mut behind = list.next(before, level);
+            if behind == replaced && !behind.is_null() {
+                behind = list.next(behind, level);
+            }
+            list.link(node, level).store(behind, Relaxed);
             // Release: whoever meets the node sees all that was written to it (invariant 2).
             list.link(before, level).store(node, Release);
             self.state.hint[level] = node;
         }
+        for level in height..if replaced.is_null() { 0 } else { HEIGHT_MAX } {
+            let before = self.state.hint[level];
+            if list.next(before, level) == replaced {
+                list.link(before, level).store(list.next(replaced, level), Release);
+            }
+        }
+    }
+
+    /// The node behind the hint if it has the target's key and sequence id, else null.
+    fn equal_behind_hint(&self, target: &Target<'_>, seq_id: u64) -> *mut Node {
+        let node = self.list.next(self.state.hint[0], 0);
+        // SAFETY: a linked node is whole.
+        let is_equal = !node.is_null()
+            && unsafe { (*node).seq_id } == seq_id
+            && self.list.compare_key(node, target) == Ordering::Equal;
+        if is_equal { node } else { ptr::null_mut() }
     }
 
     /// Sets the hint to the last nodes before the target, per level.

@@ -120,6 +120,7 @@ impl Region {
                 Judged::Fails => return Ok(Attempt::Unmatched(self.mvcc.write_point())),
             }
         }
+        self.check_families(mutations)?;
         for (at, mutation) in mutations.iter().enumerate() {
             if mutation.kind.reads() {
                 let computed = self.compute(mutation, warm)?;
@@ -164,11 +165,16 @@ impl Region {
         for mutation in mutations.iter().filter(|mutation| mutation.kind.reads()) {
             for cell in mutation.cells.iter().map(|cell| cell.view(0)) {
                 encode::check_cell(mutation, &cell)?;
-                self.store_of(cell.family())?;
                 encode::check_size(self, &cell)?;
             }
         }
         Ok(())
+    }
+
+    /// HBase looks at the families of all mutations before it computes anything, but not before it judges the condition.
+    fn check_families(&self, mutations: &[Mutation]) -> Result<()> {
+        let cells = mutations.iter().flat_map(|mutation| &mutation.cells);
+        cells.map(|cell| self.store_of(cell.view(0).family()).map(|_| ())).collect()
     }
 
     /// Answers a change that was made under `seq_id`.

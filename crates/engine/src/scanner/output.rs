@@ -1,5 +1,5 @@
-//! Where the cells of a row go while it is read: to the sink, to a buffer if a filter edits complete rows, or nowhere if the
-//! row is looked at for the filter's sake only.
+//! Where the cells of a row go while it is read: to the sink, to a buffer if a filter edits complete rows or families are
+//! read behind their turn, or nowhere if the row is looked at for the filter's sake only.
 
 use cell::Cell;
 
@@ -69,13 +69,36 @@ impl RowBuffer {
         self.cells.push(Copied { start, value_at, tags_at, end: self.bytes.len(), seq_id: cell.seq_id });
     }
 
+    /// How many cells there are.
+    pub(crate) fn len(&self) -> usize {
+        self.cells.len()
+    }
+
+    /// Leaves out the cells that are not wanted.
+    pub(crate) fn retain(&mut self, wanted: impl Fn(&Cell<'_>) -> bool) {
+        let RowBuffer { bytes, cells } = self;
+        cells.retain(|copied| wanted(&copied.cell(bytes)));
+    }
+
+    /// Brings families into the order of their names; the cells of each stay in theirs.
+    pub(crate) fn sort_families(&mut self) {
+        let RowBuffer { bytes, cells } = self;
+        cells.sort_by(|left, right| left.cell(bytes).family().cmp(right.cell(bytes).family()));
+    }
+
     /// The cells, in order.
     pub(crate) fn cells(&self) -> impl Iterator<Item = Cell<'_>> {
-        self.cells.iter().map(|copied| Cell {
-            key: &self.bytes[copied.start..copied.value_at],
-            value: &self.bytes[copied.value_at..copied.tags_at],
-            tags: &self.bytes[copied.tags_at..copied.end],
-            seq_id: copied.seq_id,
-        })
+        self.cells.iter().map(|copied| copied.cell(&self.bytes))
+    }
+}
+
+impl Copied {
+    fn cell<'a>(&self, bytes: &'a [u8]) -> Cell<'a> {
+        Cell {
+            key: &bytes[self.start..self.value_at],
+            value: &bytes[self.value_at..self.tags_at],
+            tags: &bytes[self.tags_at..self.end],
+            seq_id: self.seq_id,
+        }
     }
 }

@@ -6,6 +6,9 @@
 //!
 //! How a row is cut shows to clients, so it is HBase's way: a result that may be followed by more of its row is marked
 //! partial if any store still stands on a cell of the row, wanted or not.
+//!
+//! Families that a filter does not look at are read on demand, when the others have passed. That shows too: a row that has
+//! cells only in such families is not there.
 
 use std::sync::Arc;
 
@@ -20,7 +23,7 @@ use crate::scanner::blocks::Blocks;
 use crate::scanner::load::{BlockLoader, Keep, Runs};
 use crate::scanner::merge::Before;
 use crate::scanner::output::{Output, Way};
-use crate::scanner::row_filter::{RowFilter, RowKey};
+use crate::scanner::row_filter::{RowFilter, RowKey, Turn};
 use crate::scanner::rules::FamilyRules;
 use crate::scanner::sink::{Limits, Progress, ResultEnd, ResultSink, Stopped};
 use crate::scanner::store::{Step, StoreScanner};
@@ -44,7 +47,12 @@ pub struct RegionScanner {
     rows: Rows,
     batch: u64,
     cache_blocks: bool,
+    // Those that are read on demand stand behind the others.
     stores: Vec<StoreScanner>,
+    // How many decide which rows there are.
+    essential: usize,
+    // Whether the others are read, in the current row.
+    joined: bool,
     phase: Phase,
     // The current row, or the last one found.
     row: Vec<u8>,
@@ -124,9 +132,9 @@ impl RegionScanner {
         now_ms: i64,
         loader: Arc<BlockLoader>,
     ) -> Result<RegionScanner> {
-        let filter =
+        let mut filter =
             scan.selection.filter.as_ref().map(|_| RowFilter::new(scan, now_ms as u64)).transpose()?;
-        let mut wanted = Vec::new();
+        let (mut wanted, mut joined) = (Vec::new(), Vec::new());
         for (rules, view) in stores {
             let Some(qualifiers) = scan.selection.wants(&rules.family) else {
                 continue;
@@ -134,12 +142,20 @@ impl RegionScanner {
             if scan.raw && qualifiers.is_some() {
                 return Err(Error::bad_request("Cannot specify any column for a raw scan"));
             }
-            if let Some(filter) = &filter {
-                filter.check_family(scan, &rules.family)?;
-            }
+            let turn = match &mut filter {
+                Some(filter) => filter.turn_of(scan, &rules.family)?,
+                None => Turn::First,
+            };
+            let stores = match turn {
+                Turn::First => &mut wanted,
+                Turn::OnDemand => &mut joined,
+                Turn::Never => continue,
+            };
             let read_point = guard.read_point();
-            wanted.push(StoreScanner::new(view.clone(), order, rules, scan, qualifiers, read_point, now_ms));
+            stores.push(StoreScanner::new(view.clone(), order, rules, scan, qualifiers, read_point, now_ms));
         }
+        let essential = wanted.len();
+        wanted.append(&mut joined);
         Ok(RegionScanner {
             order,
             rows: Rows {
@@ -153,6 +169,8 @@ impl RegionScanner {
             batch: if scan.batch == 0 { u64::MAX } else { u64::from(scan.batch) },
             cache_blocks: scan.selection.cache_blocks,
             stores: wanted,
+            essential,
+            joined: false,
             phase: Phase::Start,
             row: Vec::new(),
             row_returned: false,
@@ -189,8 +207,8 @@ impl RegionScanner {
 
     /// Lets filters that choose at random choose by this number.
     pub fn seed(&mut self, scan: &Scan, seed: u64) -> Result<()> {
-        if scan.selection.filter.is_some() {
-            self.filter = Some(RowFilter::new(scan, seed)?);
+        if let Some(filter) = &mut self.filter {
+            filter.seed(scan, seed)?;
         }
         Ok(())
     }
@@ -306,7 +324,7 @@ impl RegionScanner {
     /// Sends all stores to the first row.
     fn start(&mut self) {
         let Rows { start, include_start, reversed, .. } = &self.rows;
-        for store in &mut self.stores {
+        for store in &mut self.stores[..self.essential] {
             match (reversed, include_start) {
                 (false, true) => store.merge.seek_row(start),
                 (false, false) => store.merge.seek_behind_row(start),
@@ -321,7 +339,7 @@ impl RegionScanner {
     /// Waits for all stores together, so that a cold read costs one round of loads and not one a store.
     fn settle(&mut self) -> std::result::Result<(), Stop> {
         let mut missed: Option<Miss> = None;
-        for store in &mut self.stores {
+        for store in &mut self.stores[..self.essential] {
             match store.merge.settle(&self.blocks) {
                 Ok(()) => {}
                 Err(Stop::Miss(miss)) => match &mut missed {
@@ -350,14 +368,14 @@ impl RegionScanner {
         if self.charge(CELL_COST, limits) {
             self.pending = Some(Stopped::Time);
         }
-        let order = self.order;
+        let (order, stores) = (self.order, &self.stores[..self.essential]);
         let found = match self.rows.reversed {
             false => {
-                let rows = self.stores.iter().filter_map(|store| store.merge.cell()).map(|cell| cell.row());
+                let rows = stores.iter().filter_map(|store| store.merge.cell()).map(|cell| cell.row());
                 rows.min_by(|left, right| order.compare_rows(left, right))
             }
             true => {
-                let rows = self.stores.iter().filter_map(|store| store.merge.row_before());
+                let rows = stores.iter().filter_map(|store| store.merge.row_before());
                 rows.max_by(|left, right| order.compare_rows(left, right))
             }
         };
@@ -383,6 +401,7 @@ impl RegionScanner {
             store.begin_row();
         }
         self.row_returned = false;
+        self.joined = false;
         self.phase = Phase::Row(0);
         if let Some(filter) = &mut self.filter {
             match filter.begin_row(&self.row) {
@@ -408,7 +427,8 @@ impl RegionScanner {
             filter.end_row();
         }
         self.leave_row();
-        for store in self.stores.iter_mut().filter(|_| !self.rows.reversed && !self.rows.single) {
+        let goes_on = !self.rows.reversed && !self.rows.single;
+        for store in self.stores[..self.essential].iter_mut().filter(|_| goes_on) {
             store.skip_row(&self.row);
         }
         if self.slice_left > 0 {
@@ -440,11 +460,18 @@ impl RegionScanner {
         let goes_on = !self.rows.single && !self.rows.reversed;
         while let Some(store) = self.stores.get_mut(at) {
             self.phase = Phase::Row(at);
+            if at >= self.essential && !self.joined {
+                if !self.join() {
+                    break;
+                }
+                continue;
+            }
             let (filter, way) = match &mut self.filter {
                 Some(filter) => filter.parts(),
                 None => (None, Way::Sink),
             };
             let mut output = Output { sink, way, begun: &mut self.result.begun };
+            let goes_on = goes_on && at < self.essential;
             let step = store.step(&self.row, goes_on, &self.blocks, filter, &mut output)?;
             self.blocks.release_taken();
             let bytes = match step {
@@ -490,6 +517,18 @@ impl RegionScanner {
         }
         self.end_row(limits, sink);
         Ok(None)
+    }
+
+    /// The stores that decide were read. Whether the row passes; then the others are sent to it.
+    fn join(&mut self) -> bool {
+        self.joined = true;
+        if !self.filter.as_mut().is_some_and(RowFilter::passes_so_far) {
+            return false;
+        }
+        for store in &mut self.stores[self.essential..] {
+            store.merge.seek_row(&self.row);
+        }
+        true
     }
 
     /// Source: HBase `StoreScanner.next`.

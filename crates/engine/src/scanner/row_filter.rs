@@ -1,9 +1,9 @@
 //! A filter and the row that it judges.
 //!
 //! Cells go to the sink as they pass, and are taken back if the filter drops the row in the end. Only where a filter edits
-//! complete rows are they kept in a buffer first.
+//! complete rows are they kept in a buffer first, and where families that the filter does not look at are read on demand:
+//! when the others have passed.
 
-use cell::Cell;
 use cell::query::Scan;
 
 use crate::error::{Error, Result};
@@ -25,6 +25,8 @@ pub(crate) struct RowFilter {
     skipping: bool,
     // Bytes that the row took off the limits.
     row_bytes: u64,
+    // Whether there are families that are read on demand.
+    joins: bool,
 }
 
 /// What a filter says of a row's key.
@@ -40,6 +42,18 @@ pub(crate) enum RowKey {
     Last,
 }
 
+/// When a family of a row is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Turn {
+    /// With those that decide whether there is a row.
+    First,
+    /// When these have passed.
+    OnDemand,
+    /// Nothing of it can pass: of the filters that judge single cells only those look at some families alone that let
+    /// cells of no other one pass (`ColumnValueFilter`).
+    Never,
+}
+
 impl RowFilter {
     pub(crate) fn new(scan: &Scan, seed: u64) -> Result<RowFilter> {
         let filter = scan.selection.filter.as_ref().expect("called for scans with a filter");
@@ -47,17 +61,32 @@ impl RowFilter {
         if scan.batch > 0 && filter.has_filter_row() {
             return Err(Error::Incompatible { what: BATCH_CUTS_JUDGED_ROWS });
         }
-        Ok(RowFilter { scan: filter, buffer: RowBuffer::default(), skipping: false, row_bytes: 0 })
+        Ok(RowFilter { scan: filter, buffer: RowBuffer::default(), skipping: false, row_bytes: 0, joins: false })
     }
 
-    /// Refuses what HBase refuses: a reversed scan that reads families which the filter does not look at on demand. By
-    /// default it does.
-    pub(crate) fn check_family(&self, scan: &Scan, family: &[u8]) -> Result<()> {
+    /// Begins anew with another number for filters that choose at random.
+    pub(crate) fn seed(&mut self, scan: &Scan, seed: u64) -> Result<()> {
+        *self = RowFilter { joins: self.joins, ..RowFilter::new(scan, seed)? };
+        Ok(())
+    }
+
+    /// When `family` is read. Families that the filter does not look at are read on demand; a scan wants it so by default.
+    ///
+    /// # Errors
+    /// [`Error::BadRequest`] if the scan is reversed and there are such families, as in HBase.
+    pub(crate) fn turn_of(&mut self, scan: &Scan, family: &[u8]) -> Result<Turn> {
         let on_demand = scan.selection.load_families_on_demand.unwrap_or(true);
-        if scan.reversed && on_demand && !self.scan.is_family_essential(family) {
+        if !on_demand || self.scan.is_family_essential(family) {
+            return Ok(Turn::First);
+        }
+        if scan.reversed {
             return Err(Error::bad_request("Reverse scan with loading CFs on demand is not supported"));
         }
-        Ok(())
+        if !self.scan.has_filter_row() {
+            return Ok(Turn::Never);
+        }
+        self.joins = true;
+        Ok(Turn::OnDemand)
     }
 
     /// A row is found.
@@ -78,7 +107,7 @@ impl RowFilter {
     pub(crate) fn parts(&mut self) -> (Option<&mut ScanFilter>, Way<'_>) {
         let way = if self.skipping {
             Way::Nowhere
-        } else if self.scan.edits_rows() {
+        } else if self.buffers() {
             Way::Buffer(&mut self.buffer)
         } else {
             Way::Sink
@@ -98,9 +127,28 @@ impl RowFilter {
 
     /// Takes a cell off the limits, if it goes to the sink.
     pub(crate) fn account(&mut self, bytes: u64, limits: &mut Limits) {
-        if !self.skipping && !self.scan.edits_rows() {
+        if !self.skipping && !self.buffers() {
             take_off(bytes, &mut self.row_bytes, limits);
         }
+    }
+
+    fn buffers(&self) -> bool {
+        self.joins || self.scan.edits_rows()
+    }
+
+    /// All of the row that the filter looks at was read. Whether the row passes, so that the rest of it is wanted.
+    pub(crate) fn passes_so_far(&mut self) -> bool {
+        if self.skipping || self.buffer.len() == 0 {
+            self.buffer.clear();
+            return false;
+        }
+        self.edit();
+        // Where the filter left nothing it is not asked again: the rest of the row may still come.
+        let passes = self.buffer.len() == 0 || !self.scan.filter_row();
+        if !passes {
+            self.buffer.clear();
+        }
+        passes
     }
 
     /// The row is complete; `begun` says whether the sink has cells of it. Whether a result is there to be ended.
@@ -108,8 +156,13 @@ impl RowFilter {
         if self.skipping {
             return false;
         }
+        if self.joins {
+            self.buffer.sort_families();
+            return self.write_buffer(limits, sink);
+        }
         if self.scan.edits_rows() {
-            return self.write_edited(limits, sink);
+            self.edit();
+            return self.buffer.len() > 0 && !self.scan.filter_row() && self.write_buffer(limits, sink);
         }
         if begun && self.scan.filter_row() {
             sink.rollback_row();
@@ -119,14 +172,19 @@ impl RowFilter {
         begun
     }
 
-    fn write_edited(&mut self, limits: &mut Limits, sink: &mut dyn ResultSink) -> bool {
-        let keeps_any = self.buffer.cells().any(|cell| self.scan.keeps(&cell));
-        if !keeps_any || self.scan.filter_row() {
+    fn edit(&mut self) {
+        let RowFilter { scan, buffer, .. } = self;
+        if scan.edits_rows() {
+            buffer.retain(|cell| scan.keeps(cell));
+        }
+    }
+
+    fn write_buffer(&mut self, limits: &mut Limits, sink: &mut dyn ResultSink) -> bool {
+        if self.buffer.len() == 0 {
             return false;
         }
         sink.begin_result();
-        let kept = |cell: &Cell<'_>| self.scan.keeps(cell);
-        for cell in self.buffer.cells().filter(kept) {
+        for cell in self.buffer.cells() {
             sink.cell(&cell);
             take_off(cell.len_without_tags() as u64 + 4, &mut self.row_bytes, limits);
         }

@@ -218,11 +218,12 @@ impl StoreScanner {
         Step::RowDone
     }
 
-    /// Whether the row has given as many cells as it may. As HBase asks behind the cell, with a limit of none and no offset
-    /// one is returned.
+    /// Whether the row has given as many cells as it may. As HBase asks behind a cell that was returned, with a limit of
+    /// none one is returned.
     #[inline]
     fn is_full(&self) -> bool {
-        self.limit.is_some_and(|limit| self.passed >= limit.saturating_add(self.offset))
+        self.passed > self.offset
+            && self.limit.is_some_and(|limit| self.passed >= limit.saturating_add(self.offset))
     }
 
     #[inline]

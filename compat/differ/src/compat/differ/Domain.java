@@ -16,12 +16,12 @@ final class Domain {
 
   private final Dice dice;
   private final String prefix;
-  private final Schema schema;
+  private final List<String> families;
 
-  Domain(Dice dice, String prefix, Schema schema) {
+  Domain(Dice dice, String prefix, List<String> families) {
     this.dice = dice;
     this.prefix = prefix;
-    this.schema = schema;
+    this.families = families;
   }
 
   byte[] row() {
@@ -50,7 +50,7 @@ final class Domain {
 
   /** A family of the table. */
   byte[] aFamily() {
-    return Bytes.toBytes(dice.of(schema.families()));
+    return Bytes.toBytes(dice.of(families));
   }
 
   byte[] qualifier() {

@@ -1,7 +1,5 @@
 package compat.differ;
 
-import java.util.ArrayList;
-import java.util.List;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.hbase.HBaseConfiguration;
 
@@ -9,7 +7,7 @@ import org.apache.hadoop.hbase.HBaseConfiguration;
  * Runs random programs against two servers and compares every answer.
  *
  * <pre>
- *   java compat.differ.Main LEFT_ZOOKEEPER_PORT RIGHT_ZOOKEEPER_PORT FIRST_SEED PROGRAMS OPERATIONS
+ *   java compat.differ.Main LEFT_ZOOKEEPER_PORT RIGHT_ZOOKEEPER_PORT FIRST_SEED PROGRAMS OPERATIONS SHRINK
  * </pre>
  *
  * A program ends at its first difference, for what comes after may follow from it. So many programs share a table, and
@@ -18,37 +16,26 @@ import org.apache.hadoop.hbase.HBaseConfiguration;
 public final class Main {
   private static final int PROGRAMS_PER_TABLE = 10;
 
-  /** Tells of every operation, to see how a difference came about. */
-  private static final boolean TRACE = System.getenv("COMPAT_TRACE") != null;
+  private final Pair pair;
+  private final int operations;
+  private final boolean shrink;
 
-  private Main() {
+  private Main(Pair pair, int operations, boolean shrink) {
+    this.pair = pair;
+    this.operations = operations;
+    this.shrink = shrink;
   }
 
   public static void main(String[] arguments) throws Exception {
     long first = Long.parseLong(arguments[2]);
     int programs = Integer.parseInt(arguments[3]);
-    int operations = Integer.parseInt(arguments[4]);
-    List<String> found = new ArrayList<>();
-    try (Side left = new Side(conf(arguments[0])); Side right = new Side(conf(arguments[1]))) {
-      Schema schema = null;
-      for (long seed = first; seed < first + programs; seed++) {
-        // A table belongs to its decade of seeds, wherever a run begins.
-        if (schema == null || seed % PROGRAMS_PER_TABLE == 0) {
-          schema = new Schema(new Dice(-1 - seed / PROGRAMS_PER_TABLE), "differ_" + seed / PROGRAMS_PER_TABLE % 4);
-          left.create(schema);
-          right.create(schema);
-        }
-        String difference = run(left, right, schema, seed, operations);
-        if (difference != null) {
-          found.add(difference);
-          System.out.println(difference);
-        }
-        System.err.printf("\r%d of %d programs, %d differ", seed - first + 1, programs, found.size());
-      }
+    int differ;
+    try (Pair pair = new Pair(new Side(conf(arguments[0])), new Side(conf(arguments[1])))) {
+      differ = new Main(pair, Integer.parseInt(arguments[4]), Boolean.parseBoolean(arguments[5])).run(first, programs);
+      System.out.print(pair.explained());
     }
-    System.err.println();
-    System.out.println(found.isEmpty() ? "all equal" : found.size() + " of " + programs + " programs differ");
-    System.exit(found.isEmpty() ? 0 : 1);
+    System.out.println(differ == 0 ? "all equal" : differ + " of " + programs + " programs differ");
+    System.exit(differ == 0 ? 0 : 1);
   }
 
   private static Configuration conf(String zookeeperPort) {
@@ -61,43 +48,36 @@ public final class Main {
     return conf;
   }
 
-  /** Null if all answers are equal, else the first that differ. */
-  private static String run(Side left, Side right, Schema schema, long seed, int operations) throws Exception {
-    String tableThen = schema.toString();
-    Program program = new Program(seed, schema);
-    Side.Clock leftClock = new Side.Clock();
-    Side.Clock rightClock = new Side.Clock();
-    String difference = null;
-    for (int number = 0; number < operations; number++) {
-      Operation operation = program.next();
-      // The rest of the program is made all the same: alterations of the table hold for those that follow.
-      if (difference != null && !operation.kind().equals("alter")) {
-        continue;
+  /** How many programs end in a difference. */
+  private int run(long first, int programs) throws Exception {
+    int differ = 0;
+    Schema schema = null;
+    for (long seed = first; seed < first + programs; seed++) {
+      // A table belongs to its decade of seeds, wherever a run begins.
+      if (schema == null || seed % PROGRAMS_PER_TABLE == 0) {
+        long decade = seed / PROGRAMS_PER_TABLE;
+        schema = Schema.any(new Dice(-1 - decade), "differ_" + decade % 4);
+        pair.create(schema);
       }
-      String one = left.ask(schema.name(), operation, leftClock, number);
-      String other = right.ask(schema.name(), operation, rightClock, number);
-      if (TRACE) {
-        System.out.println("seed " + seed + ", operation " + number + ": " + operation + "\n    " + one);
-      }
-      if (difference == null && !one.equals(other)) {
-        difference = "seed " + seed + ", operation " + number + ", table " + tableThen + "\n  " + operation + "\n"
-            + apart(one, other);
-      }
+      differ += run(seed, schema) ? 0 : 1;
+      System.err.printf("\r%d of %d programs, %d differ", seed - first + 1, programs, differ);
     }
-    return difference;
+    System.err.println();
+    return differ;
   }
 
-  /** Both texts from a little before they part. */
-  private static String apart(String one, String other) {
-    int at = 0;
-    while (at < Math.min(one.length(), other.length()) && one.charAt(at) == other.charAt(at)) {
-      at++;
+  /** Whether all answers to a program are equal. */
+  private boolean run(long seed, Schema schema) throws Exception {
+    Shrinker.Source source = prefix -> Program.operations(seed, prefix, schema, operations);
+    Pair.Difference difference = pair.run(source.operations(Shrinker.prefix(seed, 0)));
+    if (difference == null) {
+      return true;
     }
-    return "  left:  " + part(one, at) + "\n  right: " + part(other, at);
-  }
-
-  private static String part(String text, int at) {
-    int begin = Math.max(0, at - 150);
-    return (begin > 0 ? "..." : "") + text.substring(begin, Math.min(text.length(), at + 250));
+    System.out.println("seed " + seed + ", operation " + difference.number() + ", table " + schema + "\n  "
+        + difference.operation() + "\n" + difference.apart());
+    if (shrink) {
+      System.out.println("  shrunk:\n" + new Shrinker(pair, seed, source).shrink(difference));
+    }
+    return false;
   }
 }

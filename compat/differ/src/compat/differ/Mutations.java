@@ -2,6 +2,7 @@ package compat.differ;
 
 import java.util.ArrayList;
 import java.util.List;
+import java.util.TreeSet;
 import org.apache.hadoop.hbase.CompareOperator;
 import org.apache.hadoop.hbase.HConstants;
 import org.apache.hadoop.hbase.client.Append;
@@ -74,18 +75,24 @@ final class Mutations {
     return new Operation("mutateRow", text(mutations), (table, admin) -> table.mutateRow(mutations));
   }
 
-  /** Rows in one request, answered one by one. */
+  /**
+   * Rows in one request, answered one by one.
+   *
+   * Some of them are carried out together and so have one time; which ones is for the server to choose. So what the
+   * server stamps is written to each row once.
+   */
   private Operation batch() throws Exception {
     List<Row> actions = new ArrayList<>();
+    TreeSet<byte[]> written = new TreeSet<>(Bytes.BYTES_COMPARATOR);
     for (int left = dice.number(2, 8); left > 0; left--) {
       byte[] row = domain.row();
       actions.add(switch (dice.weighted(40, 20, 10, 8, 14, 6)) {
-        case 0 -> put(row);
-        case 1 -> delete(row);
-        case 2 -> increment(row);
-        case 3 -> append(row);
         case 4 -> queries.get();
-        default -> mutations(row);
+        case 0 -> written.add(row) ? put(row) : timed(row);
+        case 1 -> written.add(row) ? delete(row) : timed(row);
+        case 2 -> written.add(row) ? increment(row) : timed(row);
+        case 3 -> written.add(row) ? append(row) : timed(row);
+        default -> written.add(row) ? mutations(row) : timed(row);
       });
     }
     List<String> texts = new ArrayList<>();
@@ -101,6 +108,11 @@ final class Mutations {
       }
       return answers;
     });
+  }
+
+  /** A put whose times are given. */
+  private Put timed(byte[] row) {
+    return new Put(row).addColumn(domain.family(), domain.qualifier(), domain.someTime(), domain.value());
   }
 
   private Operation check() throws Exception {
@@ -125,7 +137,7 @@ final class Mutations {
       case 3 -> builder.build(append(row));
       default -> builder.build(mutations(row));
     };
-    return new Operation("checkAndMutate", check.toString(), (table, admin) -> {
+    return new Operation("checkAndMutate", text(check), (table, admin) -> {
       CheckAndMutateResult result = table.checkAndMutate(check);
       List<Object> both = new ArrayList<>();
       both.add(result.isSuccess());
@@ -150,6 +162,15 @@ final class Mutations {
       });
     }
     return RowMutations.of(parts);
+  }
+
+  private static String text(CheckAndMutate check) {
+    return Bytes.toStringBinary(check.getRow()) + " if "
+        + (check.hasFilter() ? Filters.text(check.getFilter())
+            : Bytes.toStringBinary(check.getFamily()) + ":" + Bytes.toStringBinary(check.getQualifier()) + " "
+                + check.getCompareOp() + " " + Bytes.toStringBinary(check.getValue()))
+        + " " + check.getTimeRange() + " then "
+        + (check.getAction() instanceof RowMutations mutations ? text(mutations) : check.getAction());
   }
 
   private static String text(RowMutations mutations) {

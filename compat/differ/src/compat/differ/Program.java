@@ -1,24 +1,35 @@
 package compat.differ;
 
-import org.apache.hadoop.hbase.client.ColumnFamilyDescriptor;
+import java.util.ArrayList;
+import java.util.List;
 
 /** A seed's operations over one table, one after the other. */
 final class Program {
   private final Dice dice;
-  private final Schema schema;
   private final Mutations mutations;
   private final Queries queries;
+  private Schema schema;
 
-  Program(long seed, Schema schema) {
+  private Program(long seed, String prefix, Schema schema) {
     dice = new Dice(seed);
     this.schema = schema;
-    Domain domain = new Domain(dice, String.format("%06d-", seed), schema);
+    Domain domain = new Domain(dice, prefix, schema.families());
     Filters filters = new Filters(dice, domain);
     queries = new Queries(dice, domain, filters);
     mutations = new Mutations(dice, domain, filters, queries);
   }
 
-  Operation next() throws Exception {
+  /** The same for the same seed, but for the letters that its rows begin with. */
+  static List<Operation> operations(long seed, String prefix, Schema schema, int count) throws Exception {
+    Program program = new Program(seed, prefix, schema);
+    List<Operation> operations = new ArrayList<>();
+    for (int left = count; left > 0; left--) {
+      operations.add(program.next());
+    }
+    return operations;
+  }
+
+  private Operation next() throws Exception {
     return switch (dice.weighted(50, 45, 4, 1)) {
       case 0 -> mutations.any();
       case 1 -> queries.any();
@@ -29,20 +40,11 @@ final class Program {
 
   private Operation maintenance() {
     return switch (dice.weighted(65, 28, 7)) {
-      case 0 -> new Operation("flush", "", (table, admin) -> {
-        admin.flush(schema.name());
-        return "ok";
-      });
-      case 1 -> new Operation("majorCompact", "", (table, admin) -> {
-        Side.majorCompact(admin, schema.name());
-        return "ok";
-      });
+      case 0 -> Maintenance.flush(schema);
+      case 1 -> Maintenance.majorCompact(schema);
       default -> {
-        ColumnFamilyDescriptor family = schema.alter(dice);
-        yield new Operation("alter", family.toString(), (table, admin) -> {
-          admin.modifyColumnFamily(schema.name(), family);
-          return "ok";
-        });
+        schema = schema.altered(dice);
+        yield Maintenance.alter(schema);
       }
     };
   }

@@ -18,13 +18,19 @@ final class Schema {
   private static final int FOREVER_S = Integer.MAX_VALUE;
 
   private final TableName name;
-  private final List<ColumnFamilyDescriptor> families = new ArrayList<>();
+  private final List<ColumnFamilyDescriptor> families;
 
-  Schema(Dice dice, String name) {
-    this.name = TableName.valueOf(name);
+  private Schema(TableName name, List<ColumnFamilyDescriptor> families) {
+    this.name = name;
+    this.families = List.copyOf(families);
+  }
+
+  static Schema any(Dice dice, String name) {
+    List<ColumnFamilyDescriptor> families = new ArrayList<>();
     for (String family : List.of("f", "g", "h").subList(0, dice.number(1, 3))) {
       families.add(family(dice, family));
     }
+    return new Schema(TableName.valueOf(name), families);
   }
 
   private static ColumnFamilyDescriptor family(Dice dice, String name) {
@@ -57,11 +63,22 @@ final class Schema {
         .setValue("hbase.table.sanity.checks", "false").build();
   }
 
-  /** Changes one family to random settings, which holds from now on. */
-  ColumnFamilyDescriptor alter(Dice dice) {
+  /** The same table with other settings of one family. */
+  Schema altered(Dice dice) {
+    List<ColumnFamilyDescriptor> altered = new ArrayList<>(families);
     int at = dice.number(0, families.size() - 1);
-    families.set(at, family(dice, families.get(at).getNameAsString()));
-    return families.get(at);
+    altered.set(at, family(dice, families.get(at).getNameAsString()));
+    return new Schema(name, altered);
+  }
+
+  @Override
+  public boolean equals(Object other) {
+    return other instanceof Schema schema && name.equals(schema.name) && families.equals(schema.families);
+  }
+
+  @Override
+  public int hashCode() {
+    return name.hashCode();
   }
 
   @Override

@@ -15,6 +15,7 @@ import org.apache.hadoop.hbase.client.ConnectionFactory;
 /** One of the two servers. */
 final class Side implements AutoCloseable {
   private static final long PATIENCE_MS = 60_000;
+  private static final long DROPPED_MS = 3_000;
 
   final Connection connection;
   final Admin admin;
@@ -94,9 +95,12 @@ final class Side implements AutoCloseable {
     for (ServerName server : admin.getRegionServers()) {
       regions.addAll(admin.getRegionMetrics(server, name));
     }
+    // Where all cells have expired HBase removes them, and calls it no major compaction.
+    boolean isLong = System.currentTimeMillis() - time > DROPPED_MS;
     return !regions.isEmpty() && admin.getCompactionState(name) == CompactionState.NONE
         && regions.stream().allMatch(region -> region.getStoreFileCount() == 0
-            || region.getStoreFileCount() <= region.getStoreCount() && region.getLastMajorCompactionTimestamp() >= time);
+            || region.getStoreFileCount() <= region.getStoreCount()
+                && (isLong || region.getLastMajorCompactionTimestamp() >= time));
   }
 
   @Override

@@ -322,5 +322,5 @@ fn a_limit_of_no_cells_gives_one_of_each_family() {
     scan.selection.store_limit = Some(0);
     check(program, &scan, &Limits::default(), &["a/f:p@1=1, a/g:p@1=3 -> Exhausted"]);
     scan.selection.store_offset = 1;
-    check(program, &scan, &Limits::default(), &[" -> Exhausted"]);
+    check(program, &scan, &Limits::default(), &["a/f:q@1=2, a/g:q@1=4 -> Exhausted"]);
 }

@@ -205,10 +205,9 @@ impl Model<'_> {
                 }
             }
         }
-        // The limit is looked at behind a cell: without an offset one is always returned.
+        // The limit is looked at behind a cell that is returned: one always is.
         let offset = scan.selection.store_offset as usize;
-        let least = usize::from(offset == 0);
-        let limit = scan.selection.store_limit.map_or(usize::MAX, |limit| (limit as usize).max(least));
+        let limit = scan.selection.store_limit.map_or(usize::MAX, |limit| (limit as usize).max(1));
         passed.into_iter().skip(offset).take(limit).collect()
     }
 }

@@ -1,0 +1,82 @@
+package compat.differ;
+
+import java.util.List;
+
+/** Both servers, asked the same. */
+final class Pair implements AutoCloseable {
+  /** Tells of every operation, to see how a difference came about. */
+  private static final boolean TRACE = System.getenv("COMPAT_TRACE") != null;
+
+  private final Side left;
+  private final Side right;
+  private final Explained explained = new Explained();
+  private Schema original;
+  private Schema current;
+
+  Pair(Side left, Side right) {
+    this.left = left;
+    this.right = right;
+  }
+
+  /** The first operation whose answers differ. */
+  record Difference(int number, Operation operation, String left, String right) {
+    /** Both answers from a little before they part. */
+    String apart() {
+      int at = 0;
+      while (at < Math.min(left.length(), right.length()) && left.charAt(at) == right.charAt(at)) {
+        at++;
+      }
+      return "  left:  " + part(left, at) + "\n  right: " + part(right, at);
+    }
+
+    private static String part(String text, int at) {
+      int begin = Math.max(0, at - 150);
+      return (begin > 0 ? "..." : "") + text.substring(begin, Math.min(text.length(), at + 250));
+    }
+  }
+
+  Explained explained() {
+    return explained;
+  }
+
+  /** Makes the table anew. */
+  void create(Schema schema) throws Exception {
+    left.create(schema);
+    right.create(schema);
+    original = schema;
+    current = schema;
+  }
+
+  /** Carries out operations until the answers differ without an explanation; null if they never do. The table begins as it was made. */
+  Difference run(List<Operation> operations) throws Exception {
+    if (!current.equals(original)) {
+      for (Side side : List.of(left, right)) {
+        side.admin.modifyTable(original.descriptor());
+      }
+      current = original;
+    }
+    Side.Clock leftClock = new Side.Clock();
+    Side.Clock rightClock = new Side.Clock();
+    for (int number = 0; number < operations.size(); number++) {
+      Operation operation = operations.get(number);
+      if (operation.alters() != null) {
+        current = operation.alters();
+      }
+      String one = left.ask(original.name(), operation, leftClock, number);
+      String other = right.ask(original.name(), operation, rightClock, number);
+      if (TRACE) {
+        System.out.println("operation " + number + ": " + operation + "\n    " + one);
+      }
+      if (!one.equals(other) && !explained.explains(operation, one, other)) {
+        return new Difference(number, operation, one, other);
+      }
+    }
+    return null;
+  }
+
+  @Override
+  public void close() throws Exception {
+    left.close();
+    right.close();
+  }
+}

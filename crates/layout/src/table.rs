@@ -210,7 +210,8 @@ impl RootDir {
     }
 }
 
-async fn stage_region(
+/// Makes a region's directory with its `.regioninfo` and families below `table_dir`.
+pub(crate) async fn stage_region(
     fs: &dyn FileSystem,
     table_dir: &FilePath,
     table: &TableDescriptor,

@@ -26,21 +26,26 @@ async fn open_file(fs: &dyn FileSystem, listed: &ListedFile, order: CellOrder) -
     let options = OpenOptions { order: Some(order), assigned_seq_id: listed.bulk_load_seq_id };
     let reader = Reader::open(fs, &listed.target, next_file_id(), options).await?;
     let seq_id = listed.bulk_load_seq_id.or(reader.info().max_seq_id).unwrap_or(0);
-    Ok(Arc::new(StoreFile::new(reader, seq_id, listed.modified_ms).named(listed.path.clone())))
+    let file = StoreFile::new(reader, seq_id, listed.modified_ms).named(listed.path.clone());
+    Ok(Arc::new(match &listed.reference {
+        Some(reference) => file.referred(reference),
+        None => file,
+    }))
 }
 
-/// Opens one file of a store; one that moves to the archive meanwhile, because it is a link to a file of a table that is
-/// served, is looked for again.
+/// Opens one file of a store; one that moves to the archive meanwhile, because it is that of a region that is served or
+/// goes, is looked for again.
 async fn open_listed(
     fs: &dyn FileSystem,
     root: &RootDir,
+    info: &RegionInfo,
     family: &[u8],
     listed: &ListedFile,
-    order: CellOrder,
 ) -> Result<Arc<StoreFile>> {
+    let order = info.table.order();
     match open_file(fs, listed, order).await {
         Err(Error::Fs(fs::Error::NotFound { .. })) if listed.path != listed.target => {
-            let (target, _) = root.resolve_link(fs, &listed.path, family).await?;
+            let (target, _) = root.resolve(fs, info, family, &listed.path).await?;
             open_file(fs, &ListedFile { target, ..listed.clone() }, order).await
         }
         opened => opened,
@@ -51,7 +56,7 @@ async fn open_listed(
 ///
 /// # Errors
 /// As [`Reader::open`]: a file that cannot be opened keeps the whole store from being served.
-pub(super) async fn open_files(
+pub(crate) async fn open_files(
     fs: &dyn FileSystem,
     root: &RootDir,
     info: &RegionInfo,
@@ -59,7 +64,7 @@ pub(super) async fn open_files(
 ) -> Result<Vec<Arc<StoreFile>>> {
     let mut files = Vec::new();
     for listed in root.list_store_files(fs, info, family).await? {
-        files.push(open_listed(fs, root, family, &listed, info.table.order()).await?);
+        files.push(open_listed(fs, root, info, family, &listed).await?);
     }
     let replaced: Vec<String> =
         files.iter().flat_map(|file| file.reader().info().compacted_files.iter().cloned()).collect();
@@ -81,7 +86,9 @@ impl Region {
         fs.sync_dir(&dir).await?;
         let modified_ms = self.services.env.clock.now_ms();
         let path = dir.join(name);
-        let listed = ListedFile { target: path.clone(), path, len: 0, modified_ms, bulk_load_seq_id: None };
+        let (bulk_load_seq_id, reference) = (None, None);
+        let listed =
+            ListedFile { target: path.clone(), path, len: 0, modified_ms, bulk_load_seq_id, reference };
         open_file(fs, &listed, self.table.order()).await
     }
 }

@@ -22,6 +22,7 @@ use wal::marker::{Compaction, FamilyFiles, MarkedRegion};
 use crate::error::{Error, Result};
 use crate::memstore::Memstore;
 use crate::mvcc::Mvcc;
+use crate::region::split_policy::SplitPolicy;
 use crate::region::{Publish, Region, RegionServices, RegionState, durability_of, encode, figures, files};
 use crate::replay::{Entries, Replay};
 use crate::row_locks::RowLocks;
@@ -89,6 +90,12 @@ impl Region {
             read_only: table.read_only(),
             flush_bytes: services.options.flush_bytes_of(&table),
             blocking_bytes: services.options.blocking_bytes_of(&table),
+            split_policy: SplitPolicy::of(
+                &table,
+                &services.options.split,
+                services.options.flush_bytes_of(&table),
+                &*services.env.random,
+            ),
             scopes: encode::scopes_of(&families),
             rules: families.iter().map(|family| FamilyRules::in_region(family, &services.options)).collect(),
             compacting: families.iter().map(|_| tokio::sync::Mutex::new(())).collect(),
@@ -247,7 +254,7 @@ async fn prepare_directories(
 }
 
 /// Files of edits that a split of logs left in a region's directory, in the order of their sequence ids.
-async fn recovered_edits(fs: &dyn FileSystem, dir: &FilePath) -> Result<Vec<FilePath>> {
+pub(crate) async fn recovered_edits(fs: &dyn FileSystem, dir: &FilePath) -> Result<Vec<FilePath>> {
     if fs.stat(dir).await?.is_none() {
         return Ok(Vec::new());
     }

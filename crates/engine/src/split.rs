@@ -15,7 +15,6 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use cell::CellOrder;
 use cell::region::RegionInfo;
 use cell::schema::TableDescriptor;
 use fs::FileSystem;
@@ -99,13 +98,18 @@ pub async fn has_references(fs: &dyn FileSystem, root: &RootDir, region: &Region
     Ok(root.has_references(fs, region).await?)
 }
 
-/// Moves the files of a parent to the archive and removes its directory, when nobody has references to them. Done already,
-/// in part or in whole: goes on from there.
+/// Moves the files of a parent to the archive and removes its directory, when nobody has references to them. When
+/// this returns, the directory is gone even after a power cut. Done already, in part or in whole: goes on from there.
 ///
 /// # Errors
 /// [`Error::Corrupt`] if the archive has another file of the same name, [`Error::Fs`].
 pub async fn archive_region(fs: &dyn FileSystem, root: &RootDir, region: &RegionInfo) -> Result<()> {
-    Ok(root.archive_region(fs, &region.table, &region.encoded_name()).await?)
+    root.archive_region(fs, &region.table, &region.encoded_name()).await?;
+    // Its row leaves hbase:meta next: a directory that came back after a crash would be nobody's.
+    match fs.sync_dir(&root.table_dir(&region.table)).await {
+        Err(fs::Error::NotFound { .. }) => Ok(()), // The table is gone too.
+        other => Ok(other?),
+    }
 }
 
 /// What a parent leaves.
@@ -143,7 +147,7 @@ async fn files_of(
 /// What of a file is before the split row.
 fn low_share(parent: &RegionInfo, family: &[u8], file: &StoreFile, split_row: &Bytes) -> Option<Share> {
     let (first, last) = (file.reader().first_row()?, file.reader().last_row()?);
-    let order: CellOrder = file.reader().order();
+    let order = file.reader().order();
     if order.compare_rows(split_row, first).is_le() {
         return None;
     }

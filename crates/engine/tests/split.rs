@@ -15,18 +15,19 @@ use cell::cell::CellType;
 use cell::mutation::Mutation;
 use cell::query::{CellSelection, Get, Scan};
 use cell::region::RegionInfo;
-use cell::schema::{FamilyDescriptor, TableDescriptor};
+use cell::schema::{TableDescriptor, TableName};
 use common::model::Shown;
 use common::world::{
     Regions, below, difference, open_regions, options, region_info, run, scan, shown, table,
 };
 use engine::region::{CompactionKind, RegionOptions, SplitOptions};
 use engine::{Error, Region, split};
-use fs::faulty::{Fault, Faulty, Operation, Plan, Rule};
+use fs::faulty::{Fault, Faulty, Plan, Rule};
 use fs::memory::MemoryFs;
 use fs::{FilePath, FileSystem};
-use layout::RootDir;
 use layout::reference::is_reference;
+use layout::table::LinkedFile;
+use layout::{FileLink, RootDir};
 
 fn root() -> RootDir {
     RootDir::new(FilePath::root())
@@ -137,8 +138,9 @@ async fn write(regions: &Regions, random: &dyn Random, rows: std::ops::Range<u64
     }
 }
 
+/// Names of the files of one family of a region; none if it is not there.
 async fn names(fs: &MemoryFs, info: &RegionInfo, family: &str) -> Vec<String> {
-    let files = fs.list(&root().family_dir(info, family.as_bytes())).await.unwrap();
+    let files = fs.list(&root().family_dir(info, family.as_bytes())).await.unwrap_or_default();
     files.into_iter().map(|file| file.name).collect()
 }
 
@@ -204,4 +206,327 @@ fn daughters_and_merged_regions_show_what_their_parents_showed() {
             }
         });
     }
+}
+
+/// The same disk once more.
+fn copy(fs: &MemoryFs) -> MemoryFs {
+    fs.crash(&mut || 0)
+}
+
+/// What a split or a merge does to the directory.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Change {
+    Split,
+    Merge,
+    Remove,
+    Archive,
+}
+
+/// A directory, and the regions that a change takes and makes.
+struct Scene {
+    fs: MemoryFs,
+    parents: Vec<RegionInfo>,
+    made: Vec<RegionInfo>,
+    expected: Vec<Shown>,
+}
+
+impl Scene {
+    /// The directory in front of `change`.
+    async fn before(change: Change, env: &Env) -> Scene {
+        let (fs, random) = (MemoryFs::new(), SeededRandom::new(5));
+        let (mut expected, mut timestamp) = parent(env, &fs, &random).await;
+        let made = daughters(&region_info(), &row(50)).to_vec();
+        let mut scene = Scene { fs, parents: vec![region_info()], made, expected: expected.clone() };
+        if change != Change::Split {
+            scene.make(&scene.fs).await.unwrap();
+        }
+        if change == Change::Merge || change == Change::Archive {
+            // The daughters have files of their own: what compactions wrote, and a flush.
+            let regions = opened(env, &scene.fs, &scene.made).await;
+            for region in &regions.regions {
+                region.compact(None, CompactionKind::Major).await.unwrap();
+            }
+            write(&regions, &random, 0..100, &mut timestamp).await;
+            expected = regions.scan().await;
+            regions.close().await;
+        }
+        if change == Change::Merge {
+            scene.parents = scene.made;
+            scene.made = vec![merged(&scene.parents)];
+        }
+        Scene { fs: copy(&scene.fs), expected, ..scene }
+    }
+
+    /// Makes the regions that are to be made.
+    async fn make(&self, fs: &dyn FileSystem) -> Result<(), Error> {
+        let table: TableDescriptor = table();
+        match &self.made[..] {
+            [low, high] => split::create_daughters(fs, &root(), &table, &self.parents[0], [low, high]).await,
+            [merged] => split::create_merged(fs, &root(), &table, &self.parents, merged).await,
+            _ => unreachable!("one or two are made"),
+        }
+    }
+
+    async fn carry_out(&self, change: Change, fs: &dyn FileSystem) -> Result<(), Error> {
+        match change {
+            Change::Split | Change::Merge => self.make(fs).await,
+            Change::Remove => {
+                let made: Vec<&RegionInfo> = self.made.iter().collect();
+                split::remove_daughters(fs, &root(), &made).await
+            }
+            Change::Archive => split::archive_region(fs, &root(), &self.parents[0]).await,
+        }
+    }
+
+    /// The files of each region made: all or, where it is not there, none.
+    async fn files(&self, fs: &MemoryFs) -> Vec<Vec<String>> {
+        let mut all = Vec::new();
+        for info in &self.made {
+            let mut files = Vec::new();
+            for family in ["f", "g"] {
+                files
+                    .extend(names(fs, info, family).await.into_iter().map(|name| format!("{family}/{name}")));
+            }
+            let edits = fs.list(&root().recovered_edits_dir(info)).await.unwrap_or_default();
+            files.extend(edits.into_iter().map(|file| file.name));
+            all.push(files);
+        }
+        all
+    }
+}
+
+/// Cuts the power at every call of a change: what is on disk then is the old or the new state of each region, and the
+/// change made once more completes it.
+fn cut_everywhere(change: Change) {
+    run(async {
+        let env = base::testing::env(3);
+        let scene = Scene::before(change, &env).await;
+        let whole = {
+            let fs = copy(&scene.fs);
+            scene.carry_out(change, &fs).await.unwrap();
+            scene.files(&fs).await
+        };
+        let has_both = whole.iter().flatten().any(|name| name.contains('='))
+            && whole.iter().flatten().any(|name| is_reference(name.rsplit('/').next().unwrap()));
+        assert!(has_both || change != Change::Split, "{whole:?}");
+        let (mut old, mut new) = (0, 0);
+        for calls in 0.. {
+            let inner = copy(&scene.fs);
+            let fs = Faulty::new(Arc::new(inner.clone()), Plan::new(env.clock.clone()));
+            fs.add(Rule::new([Fault::Fail, Fault::FailAfter][calls as usize % 2]).after(calls));
+            let done = scene.carry_out(change, &fs).await.is_ok();
+            for seed in 0..10 {
+                let random = SeededRandom::new(seed);
+                let image = inner.crash(&mut || random.next_u64());
+                check_image(change, &scene, &whole, &image, done, (&mut old, &mut new)).await;
+                scene.carry_out(change, &image).await.unwrap();
+                assert_eq!(scene.files(&image).await, whole, "{change:?} cut at call {calls}, made again");
+                if seed == 0 {
+                    let open = if change == Change::Remove { &scene.parents } else { &scene.made };
+                    opened(&env, &image, open).await.assert_shows(&scene.expected, "after a cut").await;
+                }
+            }
+            if done {
+                assert!(calls > 5, "{change:?} took {calls} calls");
+                break;
+            }
+        }
+        assert!(old > 0 && new >= 10, "{change:?}: {old} old, {new} new");
+    });
+}
+
+async fn check_image(
+    change: Change,
+    scene: &Scene,
+    whole: &[Vec<String>],
+    image: &MemoryFs,
+    done: bool,
+    (old, new): (&mut u32, &mut u32),
+) {
+    match change {
+        Change::Split | Change::Merge => {
+            for (info, (found, whole)) in scene.made.iter().zip(scene.files(image).await.iter().zip(whole)) {
+                let there = root().read_region_info(image, &info.table, &info.encoded_name()).await.unwrap();
+                assert!(!done || there.is_some());
+                assert_eq!(found, if there.is_some() { whole } else { &[][..] });
+                *(if there.is_some() { &mut *new } else { &mut *old }) += 1;
+            }
+        }
+        Change::Remove => {
+            let there = scene.files(image).await.iter().any(|files| !files.is_empty());
+            assert!(!done || !there);
+            *(if there { old } else { new }) += 1;
+        }
+        Change::Archive => {
+            let there = image.stat(&root().region_dir(&scene.parents[0])).await.unwrap().is_some();
+            assert!(!done || !there);
+            *(if there { old } else { new }) += 1;
+            // Whatever is where: links and references lead there.
+            for info in &scene.made {
+                for family in [b"f", b"g"] {
+                    root().list_store_files(image, info, family).await.unwrap();
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_split_is_made_whole_or_begun_again() {
+    cut_everywhere(Change::Split);
+}
+
+#[test]
+fn a_merge_is_made_whole_or_begun_again() {
+    cut_everywhere(Change::Merge);
+}
+
+#[test]
+fn a_split_that_is_given_up_leaves_the_parent() {
+    cut_everywhere(Change::Remove);
+}
+
+#[test]
+fn a_parent_goes_to_the_archive() {
+    cut_everywhere(Change::Archive);
+}
+
+#[test]
+fn what_is_not_in_files_of_its_own_is_not_split() {
+    run(async {
+        let env = base::testing::env(3);
+        let scene = Scene::before(Change::Remove, &env).await;
+        let [low, high] = daughters(&scene.made[0], &row(20));
+        let refused =
+            split::create_daughters(&scene.fs, &root(), &table(), &scene.made[0], [&low, &high]).await;
+        assert!(
+            matches!(&refused, Err(Error::Unsupported { what }) if what.contains("references")),
+            "{refused:?}"
+        );
+        let again =
+            split::create_merged(&scene.fs, &root(), &table(), &scene.made, &merged(&scene.made)).await;
+        assert!(matches!(again, Err(Error::Unsupported { .. })));
+        let edits = root().recovered_edits_dir(&scene.parents[0]).join("0000000000000000012");
+        scene.fs.put(&edits, "edits");
+        let refused = scene.make(&scene.fs).await;
+        assert!(
+            matches!(&refused, Err(Error::Unsupported { what }) if what.contains("edits")),
+            "{refused:?}"
+        );
+    });
+}
+
+/// Files in the archive of the table, and whether some region needs them by a link.
+async fn archived(fs: &MemoryFs) -> Vec<bool> {
+    let mut linked = Vec::new();
+    for family in ["f", "g"] {
+        let dir = root().archive_family_dir(&region_info(), family.as_bytes());
+        for file in fs.list(&dir).await.unwrap().iter().filter(|file| !file.is_dir) {
+            linked.push(root().is_linked(fs, &dir.join(&file.name)).await.unwrap());
+        }
+    }
+    linked
+}
+
+#[test]
+fn a_clone_of_daughters_has_their_rows_when_all_else_is_gone() {
+    run(async {
+        let env = base::testing::env(3);
+        let Scene { fs, made, expected, .. } = Scene::before(Change::Remove, &env).await;
+        // What a snapshot of the daughters would name, cloned.
+        let name = TableName::parse("ns:clone").unwrap();
+        let renamed = |info: &RegionInfo| {
+            RegionInfo::new(name.clone(), info.start_key.clone(), info.end_key.clone(), info.region_id)
+        };
+        let mut links = Vec::new();
+        for (info, family) in made.iter().flat_map(|info| [(info, "f"), (info, "g")]) {
+            for file in root().list_store_files(&fs, info, family.as_bytes()).await.unwrap() {
+                let link = FileLink::to(info, family.as_bytes(), file.path.name()).unwrap();
+                let parent = renamed(&region_info()).encoded_name();
+                let reference = file.reference.map(|reference| (reference, parent));
+                links.push(LinkedFile { region: renamed(info), family: family.into(), link, reference });
+            }
+        }
+        let clones: Vec<RegionInfo> = made.iter().map(renamed).collect();
+        let table = TableDescriptor { name: name.clone(), ..table() };
+        root().clone_table(&fs, &table, &clones, &links).await.unwrap();
+        root().archive_table(&fs, &region_info().table).await.unwrap();
+        assert_eq!(archived(&fs).await, [true; 12], "the clone needs all six files of each family");
+        let open =
+            async || open_regions(&env, Arc::new(fs.clone()), options(), &table, &clones).await.unwrap();
+        let regions = open().await;
+        regions.assert_shows(&expected, "cloned").await;
+        for region in &regions.regions {
+            assert!(region.has_references());
+            region.compact(None, CompactionKind::Minor).await.unwrap();
+        }
+        regions.close().await;
+        assert_eq!(archived(&fs).await, [false; 12]);
+        open().await.assert_shows(&expected, "with files of its own").await;
+    });
+}
+
+/// Sequence ids, names and counts as HBase has them.
+#[test]
+fn references_are_named_and_counted_as_in_hbase() {
+    run(async {
+        let env = base::testing::env(3);
+        let scene = Scene::before(Change::Split, &env).await;
+        let ids = |regions: &Regions| -> Vec<u64> {
+            regions.regions.iter().map(|region| region.figures().stores[0].file_seq_id).collect()
+        };
+        let before = opened(&env, &copy(&scene.fs), &scene.parents).await;
+        let (parent_ids, cells) = (ids(&before), before.regions[0].figures().stores[0].file_cells);
+        scene.make(&scene.fs).await.unwrap();
+        let max_seq_id = root().read_max_seq_id(&scene.fs, &scene.parents[0]).await.unwrap();
+        let after = opened(&env, &scene.fs, &scene.made).await;
+        assert_eq!(ids(&after), [parent_ids[0], parent_ids[0] + 1], "one more in the upper half");
+        let counted: u64 = after.regions.iter().map(|region| region.figures().stores[0].file_cells).sum();
+        assert!(counted < cells + cells / 10, "{counted} of {cells}: each half counts half");
+        for region in &after.regions {
+            assert_eq!(region.open_seq_id(), max_seq_id + 1);
+        }
+        let parent_name = scene.parents[0].encoded_name();
+        for name in names(&scene.fs, &scene.made[0], "f").await {
+            let is_link = name.starts_with(&format!("t={parent_name}-"));
+            assert!(is_link || name.ends_with(&format!(".{parent_name}")), "{name}");
+        }
+    });
+}
+
+#[test]
+fn a_region_is_split_in_the_middle_of_its_largest_file() {
+    run(async {
+        let fs = MemoryFs::new();
+        let env = base::testing::env(3);
+        root().write_region_info(&fs, &region_info()).await.unwrap();
+        let mut table = table();
+        table.families.get_mut(&b"f"[..]).unwrap().attributes.insert("BLOCKSIZE".into(), "100".into());
+        let split =
+            SplitOptions { file_bytes_max: 1 << 20, initial_bytes: Some(6000), ..SplitOptions::default() };
+        let options = RegionOptions { split, ..options() };
+        let regions =
+            open_regions(&env, Arc::new(fs.clone()), options, &table, &[region_info()]).await.unwrap();
+        let region = &regions.regions[0];
+        let put = async |row: String| {
+            let cell = KeyValue::new(row.as_bytes(), b"f", b"q", 1, CellType::Put, &[b'v'; 20]);
+            region.batch(vec![Mutation::put(row, vec![cell])]).await.remove(0).unwrap();
+        };
+        assert_eq!(region.split_point().await.unwrap(), None, "no file");
+        put(row(0)).await;
+        region.flush().await.unwrap();
+        assert_eq!(region.split_point().await.unwrap(), None, "one row");
+        assert!(!region.should_split(1));
+        for number in 0..100 {
+            put(row(number)).await;
+        }
+        assert_eq!(region.split_point().await.unwrap(), None, "files count, not memory");
+        region.flush().await.unwrap();
+        let middle = region.split_point().await.unwrap().unwrap();
+        assert!(middle[..] > b"row040"[..] && middle[..] < b"row060"[..], "{middle:?}");
+        assert!(region.should_split(1) && !region.should_split(2));
+        assert!(region.is_splittable() && region.is_mergeable());
+        region.close().await.unwrap();
+        assert!(!region.should_split(1) && !region.is_splittable(), "closed");
+    });
 }

@@ -105,6 +105,39 @@ impl FileLink {
     }
 }
 
+impl RootDir {
+    /// Whether a region has a link or a reference to a file in the archive, which therefore must stay there. Back
+    /// references of regions that have none any more do not count; whoever gets a link makes its back reference first, and
+    /// the link before the file can have been archived for as long as files are kept there.
+    ///
+    /// # Errors
+    /// What the file system said.
+    pub async fn is_linked(&self, fs: &dyn FileSystem, archived: &FilePath) -> Result<bool> {
+        let family_dir = archived.parent();
+        let backs =
+            file::list(fs, &family_dir.join(&format!("{BACK_REFERENCES}{}", archived.name()))).await?;
+        for back in backs {
+            let Some((region, table)) = back.name.split_once('.') else { continue };
+            let Ok(table) = TableName::parse(&table.replacen('=', ":", 1)) else { continue };
+            let is_of_file = |name: &str| match StoreFileName::parse(name) {
+                Some(StoreFileName::Link { file, .. }) => file == archived.name(),
+                Some(StoreFileName::Reference { file, .. }) => {
+                    matches!(StoreFileName::parse(&file), Some(StoreFileName::Link { file, .. }) if file == archived.name())
+                }
+                _ => false,
+            };
+            let dir_name = family_dir.name();
+            for dir in [self.table_dir(&table), self.staged_table_dir(&table)] {
+                let files = file::list(fs, &dir.join(region).join(dir_name)).await?;
+                if files.iter().any(|file| is_of_file(&file.name)) {
+                    return Ok(true);
+                }
+            }
+        }
+        Ok(false)
+    }
+}
+
 /// A table's name as links have it.
 fn linked_name(table: &TableName) -> String {
     match table.namespace() {

@@ -146,6 +146,26 @@ impl RootDir {
         Reference::decode(path, &file::read(fs, path).await?)
     }
 
+    /// What a reference of a region says, also when it is in the archive by now; `None` if it is gone.
+    ///
+    /// # Errors
+    /// As for [`RootDir::read_reference`].
+    pub async fn find_reference(
+        &self,
+        fs: &dyn FileSystem,
+        region: &RegionInfo,
+        family: &[u8],
+        name: &str,
+    ) -> Result<Option<Reference>> {
+        for dir in [self.family_dir(region, family), self.archive_family_dir(region, family)] {
+            match self.read_reference(fs, &dir.join(name)).await {
+                Err(crate::Error::Fs(fs::Error::NotFound { .. })) => {}
+                read => return read.map(Some),
+            }
+        }
+        Ok(None)
+    }
+
     /// Whether a region still has references to files of others, in any directory that looks like a family's. False if the
     /// region has no directory.
     ///

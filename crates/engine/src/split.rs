@@ -133,7 +133,7 @@ async fn files_of(
     let mut parted = Parted { files: Vec::new(), max_seq_id: root.read_max_seq_id(fs, parent).await? };
     for family in table.families.keys() {
         layout::store::check_family(&root.region_dir(parent), family)?;
-        for file in open_files(fs, root, parent, family).await? {
+        for file in open_files(fs, root, None, parent, family).await? {
             if file.is_reference() {
                 return Err(unsupported("references"));
             }

@@ -16,18 +16,20 @@ use cell::mutation::Mutation;
 use cell::query::{CellSelection, Get, Scan};
 use cell::region::RegionInfo;
 use cell::schema::{TableDescriptor, TableName};
-use common::model::Shown;
+use common::model::{Model, Shown};
 use common::world::{
     Regions, below, difference, open_regions, options, region_info, run, scan, shown, table,
 };
 use engine::region::{CompactionKind, RegionOptions, SplitOptions};
-use engine::{Error, Region, split};
+use engine::replay::NoEntries;
+use engine::{Error, Opening, Region, split};
 use fs::faulty::{Fault, Faulty, Plan, Rule};
 use fs::memory::MemoryFs;
 use fs::{FilePath, FileSystem};
 use layout::reference::is_reference;
 use layout::table::LinkedFile;
 use layout::{FileLink, RootDir};
+use proptest::prelude::*;
 
 fn root() -> RootDir {
     RootDir::new(FilePath::root())
@@ -113,6 +115,36 @@ impl Regions {
 
     fn of(&self, row: &[u8]) -> &Arc<Region> {
         self.regions.iter().find(|region| region.info().contains(row)).unwrap()
+    }
+
+    /// Puts the two halves of a region in its place, as a server does that goes on.
+    async fn split(&mut self, at: usize, split_row: &str) {
+        let (fs, parent) = (self.services.fs.clone(), self.regions.remove(at));
+        parent.close().await.unwrap();
+        let [low, high] = daughters(parent.info(), split_row);
+        let table = parent.table();
+        split::create_daughters(&*fs, &root(), table, parent.info(), [&low, &high]).await.unwrap();
+        for (at, info) in [(at, low), (at + 1, high)] {
+            self.regions.insert(at, self.open(info, table).await);
+        }
+    }
+
+    /// Puts one region in the place of two.
+    async fn merge(&mut self, at: usize) {
+        let parents: Vec<Arc<Region>> = self.regions.drain(at..at + 2).collect();
+        let mut infos = Vec::new();
+        for parent in &parents {
+            parent.close().await.unwrap();
+            infos.push(parent.info().clone());
+        }
+        let (fs, table, merged) = (self.services.fs.clone(), parents[0].table(), merged(&infos));
+        split::create_merged(&*fs, &root(), table, &infos, &merged).await.unwrap();
+        self.regions.insert(at, self.open(merged, table).await);
+    }
+
+    async fn open(&self, info: RegionInfo, table: &Arc<TableDescriptor>) -> Arc<Region> {
+        let opening = Opening { info, table: table.clone(), entries: Box::new(NoEntries) };
+        Region::open(self.services.clone(), opening).await.unwrap()
     }
 }
 
@@ -529,4 +561,189 @@ fn a_region_is_split_in_the_middle_of_its_largest_file() {
         region.close().await.unwrap();
         assert!(!region.should_split(1) && !region.is_splittable(), "closed");
     });
+}
+
+/// What a server's cache holds of a parent is of use to its daughters, to both.
+#[test]
+fn daughters_find_the_blocks_of_their_parent_in_the_cache() {
+    run(async {
+        let (env, fs, random) = (base::testing::env(9), MemoryFs::new(), SeededRandom::new(9));
+        parent(&env, &fs, &random).await;
+        let mut regions = opened(&env, &fs, &[region_info()]).await;
+        let expected = regions.scan().await;
+        regions.split(0, &row(50)).await;
+        let loads = regions.services.loader.stats().loads;
+        assert!(loads > 0);
+        assert!(regions.scan().await == expected);
+        assert_eq!(regions.services.loader.stats().loads, loads, "nothing was read again");
+        // What one daughter lets go of is read again for the other.
+        regions.regions[0].compact(None, CompactionKind::Major).await.unwrap();
+        assert!(regions.scan().await == expected);
+        assert!(regions.services.loader.stats().loads > loads);
+    });
+}
+
+const FAMILIES: [&[u8]; 2] = [b"f", b"g"];
+const ROWS: [&str; 6] = ["a", "b", "b\0", "c", "d", "e"];
+
+#[derive(Clone, Debug)]
+enum Step {
+    Write { row: usize, family: usize, qualifier: &'static str, timestamp: i64, kind: CellType },
+    Flush,
+    Compact,
+    Split(usize),
+    Merge(usize),
+    Reopen { clean: bool },
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let kind = prop_oneof![
+        6 => Just(CellType::Put),
+        1 => Just(CellType::Delete),
+        1 => Just(CellType::DeleteColumn),
+        1 => Just(CellType::DeleteFamily),
+        1 => Just(CellType::DeleteFamilyVersion),
+    ];
+    let qualifier = prop_oneof![Just(""), Just("q")];
+    prop_oneof![
+        12 => (0..ROWS.len(), 0..FAMILIES.len(), qualifier, 1..6i64, kind).prop_map(
+            |(row, family, qualifier, timestamp, kind)| Step::Write { row, family, qualifier, timestamp, kind }
+        ),
+        3 => Just(Step::Flush),
+        2 => Just(Step::Compact),
+        2 => (1..ROWS.len()).prop_map(Step::Split),
+        2 => any::<usize>().prop_map(Step::Merge),
+        1 => any::<bool>().prop_map(|clean| Step::Reopen { clean }),
+    ]
+}
+
+/// Regions, and what each must show.
+struct Pair {
+    env: Env,
+    fs: MemoryFs,
+    regions: Regions,
+    models: Vec<Model>,
+}
+
+impl Pair {
+    async fn new() -> Pair {
+        let (env, fs) = (base::testing::env(1), MemoryFs::new());
+        root().write_region_info(&fs, &region_info()).await.unwrap();
+        let regions = opened(&env, &fs, &[region_info()]).await;
+        Pair { env, fs, regions, models: vec![Model::new(&table())] }
+    }
+
+    async fn apply(&mut self, step: &Step) {
+        match step {
+            Step::Write { row, family, qualifier, timestamp, kind } => {
+                let row = ROWS[*row].as_bytes();
+                let at = self.at(row);
+                let of_family = matches!(kind, CellType::DeleteFamily | CellType::DeleteFamilyVersion);
+                let qualifier = if of_family { "" } else { qualifier };
+                let value = if *kind == CellType::Put { format!("{timestamp}") } else { String::new() };
+                let qualifier = qualifier.as_bytes();
+                let cell =
+                    KeyValue::new(row, FAMILIES[*family], qualifier, *timestamp, *kind, value.as_bytes());
+                let mutation = match kind {
+                    CellType::Put => Mutation::put(row.to_vec(), vec![cell]),
+                    _ => Mutation::delete(row.to_vec(), vec![cell]),
+                };
+                self.models[at].apply(std::slice::from_ref(&mutation), 100);
+                self.regions.regions[at].batch(vec![mutation]).await.remove(0).unwrap();
+            }
+            Step::Flush => {
+                for region in &self.regions.regions {
+                    region.flush().await.unwrap();
+                }
+                self.models.iter_mut().for_each(Model::flush);
+            }
+            Step::Compact => {
+                for (region, model) in self.regions.regions.iter().zip(&mut self.models) {
+                    region.compact(None, CompactionKind::Major).await.unwrap();
+                    (0..FAMILIES.len()).for_each(|family| model.compact(family, true));
+                }
+            }
+            Step::Split(row) => self.split(ROWS[*row]).await,
+            Step::Merge(at) => self.merge(*at).await,
+            Step::Reopen { clean } => self.reopen(*clean).await,
+        }
+    }
+
+    fn at(&self, row: &[u8]) -> usize {
+        self.regions.regions.iter().position(|region| region.info().contains(row)).unwrap()
+    }
+
+    /// As in HBase no region with references is split or merged, and none at its start.
+    async fn split(&mut self, row: &str) {
+        let at = self.at(row.as_bytes());
+        let region = &self.regions.regions[at];
+        if !region.is_splittable() || region.info().start_key == row {
+            return;
+        }
+        self.regions.split(at, row).await;
+        let mut parent = self.models.remove(at);
+        parent.flush();
+        self.models.insert(at, parent.part(|of| of < row.as_bytes()));
+        self.models.insert(at + 1, parent.part(|of| of >= row.as_bytes()));
+    }
+
+    async fn merge(&mut self, at: usize) {
+        let regions = &self.regions.regions;
+        if regions.len() < 2 {
+            return;
+        }
+        let at = at % (regions.len() - 1);
+        if !regions[at..at + 2].iter().all(|region| region.is_mergeable()) {
+            return;
+        }
+        self.regions.merge(at).await;
+        let mut models: Vec<Model> = self.models.drain(at..at + 2).collect();
+        models.iter_mut().for_each(Model::flush);
+        let high = models.pop().unwrap();
+        self.models.insert(at, models.pop().unwrap().merged(high));
+    }
+
+    async fn reopen(&mut self, clean: bool) {
+        let infos = self.regions.infos();
+        for (region, model) in self.regions.regions.iter().zip(&mut self.models) {
+            match clean {
+                true => {
+                    region.close().await.unwrap();
+                    model.flush();
+                }
+                false => region.abandon(),
+            }
+        }
+        self.regions.log.close().await;
+        self.regions = opened(&self.env, &self.fs, &infos).await;
+    }
+
+    async fn check(&self, step: &Step) {
+        let expected: Vec<Shown> = self.models.iter().flat_map(Model::scan).collect();
+        self.regions.assert_shows(&expected, &format!("after {step:?}")).await;
+        for (region, model) in self.regions.regions.iter().zip(&self.models) {
+            let files: Vec<usize> = region.figures().stores.iter().map(|store| store.files).collect();
+            let counts: Vec<usize> = (0..FAMILIES.len()).map(|family| model.file_count(family)).collect();
+            assert_eq!(files, counts, "files of {} after {step:?}", region.name());
+        }
+    }
+}
+
+fn cases() -> u32 {
+    std::env::var("PROPTEST_CASES").ok().and_then(|text| text.parse().ok()).unwrap_or(100)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: cases(), failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn split_and_merged_regions_agree_with_the_model(steps in prop::collection::vec(step(), 1..50)) {
+        run(async {
+            let mut pair = Pair::new().await;
+            for step in &steps {
+                pair.apply(step).await;
+                pair.check(step).await;
+            }
+        });
+    }
 }

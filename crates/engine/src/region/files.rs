@@ -1,7 +1,6 @@
 //! Opening store files.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use cell::CellOrder;
 use cell::region::RegionInfo;
@@ -13,18 +12,22 @@ use tracing::warn;
 
 use crate::error::{Error, Result};
 use crate::region::Region;
+use crate::scanner::{BlockLoader, next_file_id};
 use crate::store::StoreFile;
 
-/// A number for a file that no other open file of the process has: block caches know files by it.
-fn next_file_id() -> u64 {
-    static NEXT: AtomicU64 = AtomicU64::new(1);
-    NEXT.fetch_add(1, Ordering::Relaxed)
-}
-
 /// Opens one file of a store.
-async fn open_file(fs: &dyn FileSystem, listed: &ListedFile, order: CellOrder) -> Result<Arc<StoreFile>> {
+async fn open_file(
+    fs: &dyn FileSystem,
+    loader: Option<&BlockLoader>,
+    listed: &ListedFile,
+    order: CellOrder,
+) -> Result<Arc<StoreFile>> {
     let options = OpenOptions { order: Some(order), assigned_seq_id: listed.bulk_load_seq_id };
-    let reader = Reader::open(fs, &listed.target, next_file_id(), options).await?;
+    let file_id = match loader {
+        Some(loader) => loader.file_id(&listed.target),
+        None => next_file_id(),
+    };
+    let reader = Reader::open(fs, &listed.target, file_id, options).await?;
     let seq_id = listed.bulk_load_seq_id.or(reader.info().max_seq_id).unwrap_or(0);
     let file = StoreFile::new(reader, seq_id, listed.modified_ms).named(listed.path.clone());
     Ok(Arc::new(match &listed.reference {
@@ -38,33 +41,36 @@ async fn open_file(fs: &dyn FileSystem, listed: &ListedFile, order: CellOrder) -
 async fn open_listed(
     fs: &dyn FileSystem,
     root: &RootDir,
+    loader: Option<&BlockLoader>,
     info: &RegionInfo,
     family: &[u8],
     listed: &ListedFile,
 ) -> Result<Arc<StoreFile>> {
     let order = info.table.order();
-    match open_file(fs, listed, order).await {
+    match open_file(fs, loader, listed, order).await {
         Err(Error::Fs(fs::Error::NotFound { .. })) if listed.path != listed.target => {
             let (target, _) = root.resolve(fs, info, family, &listed.path).await?;
-            open_file(fs, &ListedFile { target, ..listed.clone() }, order).await
+            open_file(fs, loader, &ListedFile { target, ..listed.clone() }, order).await
         }
         opened => opened,
     }
 }
 
-/// Opens the files of a family, without those that another one says it replaces; these go to the archive.
+/// Opens the files of a family, without those that another one says it replaces; these go to the archive. Without a loader
+/// no block of them is cached.
 ///
 /// # Errors
 /// As [`Reader::open`]: a file that cannot be opened keeps the whole store from being served.
 pub(crate) async fn open_files(
     fs: &dyn FileSystem,
     root: &RootDir,
+    loader: Option<&BlockLoader>,
     info: &RegionInfo,
     family: &[u8],
 ) -> Result<Vec<Arc<StoreFile>>> {
     let mut files = Vec::new();
     for listed in root.list_store_files(fs, info, family).await? {
-        files.push(open_listed(fs, root, info, family, &listed).await?);
+        files.push(open_listed(fs, root, loader, info, family, &listed).await?);
     }
     let replaced: Vec<String> =
         files.iter().flat_map(|file| file.reader().info().compacted_files.iter().cloned()).collect();
@@ -89,6 +95,6 @@ impl Region {
         let (bulk_load_seq_id, reference) = (None, None);
         let listed =
             ListedFile { target: path.clone(), path, len: 0, modified_ms, bulk_load_seq_id, reference };
-        open_file(fs, &listed, self.table.order()).await
+        open_file(fs, Some(&self.services.loader), &listed, self.table.order()).await
     }
 }

@@ -54,7 +54,8 @@ impl Region {
         prepare_directories(&*fs, &services.root, &info, &families).await?;
         let mut stores = Vec::with_capacity(families.len());
         for family in &families {
-            let files = files::open_files(&*fs, &services.root, &info, &family.name).await?;
+            let files =
+                files::open_files(&*fs, &services.root, Some(&services.loader), &info, &family.name).await?;
             stores.push(StoreView::new(Arc::new(Memstore::new(table.order())), files));
         }
         let seq_id_file = services.root.read_max_seq_id(&*fs, &info).await?;

@@ -56,16 +56,16 @@ pub async fn open_table(
 ) -> Result<Opened, String> {
     let root = RootDir::new(FilePath::root());
     root.write_region_info(&*fs, &region_info()).await.map_err(|error| format!("opening: {error}"))?;
-    let Regions { mut regions, log, loader, dead } =
+    let Regions { mut regions, log, services, dead } =
         open_regions(env, fs, options, table, &[region_info()]).await?;
-    Ok(Opened { region: regions.remove(0), log, loader, dead })
+    Ok(Opened { region: regions.remove(0), log, loader: services.loader, dead })
 }
 
 /// Open regions of one table, and what they stand on.
 pub struct Regions {
     pub regions: Vec<Arc<Region>>,
     pub log: Arc<Log>,
-    pub loader: Arc<BlockLoader>,
+    pub services: RegionServices,
     pub dead: Arc<AtomicBool>,
 }
 
@@ -102,7 +102,6 @@ pub async fn open_regions(
         Log::start(env.clone(), fs.clone(), log_options, on_fatal).await.map_err(|error| text(&error))?;
     log.adopt(index.old_logs());
     let services = services(env, fs.clone(), log.clone(), options);
-    let loader = services.loader.clone();
     let mut regions = Vec::new();
     for info in infos {
         let entries = wal::recovery::read_region(fs.clone(), index.clone(), &info.encoded_name());
@@ -110,7 +109,7 @@ pub async fn open_regions(
             Opening { info: info.clone(), table: Arc::new(table.clone()), entries: Box::new(entries) };
         regions.push(Region::open(services.clone(), opening).await.map_err(|error| text(&error))?);
     }
-    Ok(Regions { regions, log, loader, dead })
+    Ok(Regions { regions, log, services, dead })
 }
 
 /// What the region stands on, without a server.

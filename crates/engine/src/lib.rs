@@ -2,7 +2,8 @@
 //!
 //! The writing half:
 //! * [`region`]: a region from open to close: batches, flush, compaction, figures;
-//! * [`store`]: the views that readers take and writers replace;
+//! * [`store`]: the views that readers take and writers replace; [`half`]: files of which a store has a part;
+//! * [`split`]: the files of regions that are made of others;
 //! * [`mvcc`], [`row_locks`]: the order of writes, and what may be read;
 //! * [`nonces`]: what was carried out already, for clients that ask again;
 //! * [`replay`]: edits of a log that are not in files yet;
@@ -19,6 +20,7 @@ pub mod budget;
 pub mod chores;
 pub mod error;
 pub mod filter;
+pub mod half;
 pub mod memstore;
 pub mod mvcc;
 pub mod nonces;
@@ -27,6 +29,7 @@ pub mod region;
 pub mod replay;
 pub mod row_locks;
 pub mod scanner;
+pub mod split;
 pub mod store;
 
 pub use error::Error;

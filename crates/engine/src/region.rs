@@ -23,6 +23,8 @@ mod open;
 mod options;
 mod output;
 mod read;
+mod split;
+mod split_policy;
 mod write;
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
@@ -41,9 +43,12 @@ use wal::marker::MarkedRegion;
 pub use change::Changed;
 pub use compact::CompactionKind;
 pub use figures::{RegionFigures, StoreFigures};
+pub(crate) use files::open_files;
 pub use flush::Flushed;
 pub use open::Opening;
+pub(crate) use open::recovered_edits;
 pub use options::RegionOptions;
+pub use split_policy::SplitOptions;
 
 use crate::budget::{FlushReason, Maintenance, MemstoreBudget};
 use crate::error::{Error, Result};
@@ -98,6 +103,7 @@ pub struct Region {
     read_only: bool,
     flush_bytes: u64,
     blocking_bytes: u64,
+    split_policy: split_policy::SplitPolicy,
     this: Weak<Region>,
     mvcc: Arc<Mvcc>,
     // Lock order: rows, then publish.

@@ -39,6 +39,7 @@ mod store;
 
 pub use compact::{CompactionScanner, Retention};
 pub use hfile::Stop;
+pub(crate) use load::next_file_id;
 pub use load::{BlockLoader, drive};
 pub use region::RegionScanner;
 pub use rules::FamilyRules;

@@ -16,7 +16,9 @@ use std::sync::Arc;
 
 use fs::FilePath;
 use hfile::Reader;
+use layout::Reference;
 
+use crate::half::Half;
 use crate::memstore::Memstore;
 
 /// An immutable file of a store.
@@ -26,12 +28,14 @@ pub struct StoreFile {
     path: FilePath,
     seq_id: u64,
     modified_ms: u64,
+    // Which part of the file the store has; none if it has all of it.
+    half: Option<Arc<Half>>,
 }
 
 impl StoreFile {
     /// Takes an opened file; `seq_id` is the newest edit it holds, `modified_ms` when it was written.
     pub fn new(reader: Arc<Reader>, seq_id: u64, modified_ms: u64) -> StoreFile {
-        StoreFile { path: reader.path().clone(), reader, seq_id, modified_ms }
+        StoreFile { path: reader.path().clone(), reader, seq_id, modified_ms, half: None }
     }
 
     /// The same for a file that has another name in the store's directory.
@@ -41,7 +45,34 @@ impl StoreFile {
         self
     }
 
-    /// The open file.
+    /// The part of the file that `reference` names.
+    #[must_use]
+    pub fn referred(mut self, reference: &Reference) -> StoreFile {
+        let half = Half::of(reference);
+        if half.is_top() {
+            // As HBase counts, so that the halves are told apart where they come together again.
+            self.seq_id += 1;
+        }
+        self.half = Some(Arc::new(half));
+        self
+    }
+
+    /// Whether the file is another region's, and the store has a part of it only.
+    pub fn is_reference(&self) -> bool {
+        self.half.is_some()
+    }
+
+    /// The part of the file that the store has; none if it has all of it.
+    pub fn half(&self) -> Option<&Arc<Half>> {
+        self.half.as_ref()
+    }
+
+    /// Cells in it; of a part half of those of the file, as HBase estimates.
+    pub fn cell_count(&self) -> u64 {
+        self.reader.info().entry_count / if self.is_reference() { 2 } else { 1 }
+    }
+
+    /// The open file, all of it.
     pub fn reader(&self) -> &Arc<Reader> {
         &self.reader
     }
@@ -66,7 +97,7 @@ impl StoreFile {
         self.path().name()
     }
 
-    /// Bytes on disk.
+    /// Bytes on disk, of the whole file.
     pub fn len(&self) -> u64 {
         self.reader.len()
     }
@@ -122,6 +153,11 @@ impl StoreView {
     /// Serialized bytes of the cells in the memstores.
     pub fn data_bytes(&self) -> u64 {
         self.active.data_bytes() + self.snapshot.as_ref().map_or(0, |snapshot| snapshot.data_bytes())
+    }
+
+    /// Whether a file is a reference to one of another region.
+    pub fn has_references(&self) -> bool {
+        self.files.iter().any(|file| file.is_reference())
     }
 
     /// The newest edit in a file; 0 if there are none. All edits up to it are in files.

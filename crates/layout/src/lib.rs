@@ -7,16 +7,19 @@
 //! * [`identity`]: whose directory it is: `hbase.version`, `hbase.id`, and the mark that this project made it;
 //! * [`descriptor`]: table descriptors; [`region`]: `.regioninfo` and sequence id files;
 //! * [`table`]: making, listing and removing tables; [`store`]: names and lists of store files;
-//! * [`link`]: files that two tables have; [`snapshot`]: which files a table had at a moment;
+//! * [`link`]: files that two tables have; [`reference`]: files that two regions have a part of each;
+//! * [`daughter`]: regions made of the files of others; [`snapshot`]: which files a table had at a moment;
 //! * [`archive`]: files that nobody needs go there, none is deleted in place.
 //!
 //! Knows nothing about: the insides of HFiles and logs, Java class names, sockets.
 
 pub mod archive;
+pub mod daughter;
 pub mod descriptor;
 mod file;
 pub mod identity;
 pub mod link;
+pub mod reference;
 pub mod region;
 mod root;
 pub mod snapshot;
@@ -25,6 +28,7 @@ pub mod table;
 
 pub use identity::Identity;
 pub use link::FileLink;
+pub use reference::Reference;
 pub use root::RootDir;
 
 use fs::FilePath;

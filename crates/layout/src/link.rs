@@ -32,8 +32,8 @@ pub struct FileLink {
 }
 
 impl FileLink {
-    /// A link to a file of a region, which may itself be a link: then the new one leads to the same file. `None` if the
-    /// name is neither.
+    /// A link to a file of a region, which may itself be a link or a reference: then the new one leads to the same file,
+    /// all of it. `None` if the name is none of these.
     pub fn to(region: &RegionInfo, family: &[u8], name: &str) -> Option<FileLink> {
         match StoreFileName::parse(name)? {
             StoreFileName::Own { .. } => Some(FileLink {
@@ -43,7 +43,15 @@ impl FileLink {
                 file: name.to_string(),
             }),
             StoreFileName::Link { .. } => FileLink::parse(name, family),
-            StoreFileName::Reference { .. } => None,
+            StoreFileName::Reference { file, region: parent } => match FileLink::parse(&file, family) {
+                Some(link) => Some(link),
+                None => Some(FileLink {
+                    table: region.table.clone(),
+                    region: parent,
+                    family: family_dir_name(family)?.to_string(),
+                    file,
+                }),
+            },
         }
     }
 
@@ -97,6 +105,39 @@ impl FileLink {
     }
 }
 
+impl RootDir {
+    /// Whether a region has a link or a reference to a file in the archive, which therefore must stay there. Back
+    /// references of regions that have none any more do not count; whoever gets a link makes its back reference first, and
+    /// the link before the file can have been archived for as long as files are kept there.
+    ///
+    /// # Errors
+    /// What the file system said.
+    pub async fn is_linked(&self, fs: &dyn FileSystem, archived: &FilePath) -> Result<bool> {
+        let family_dir = archived.parent();
+        let backs =
+            file::list(fs, &family_dir.join(&format!("{BACK_REFERENCES}{}", archived.name()))).await?;
+        for back in backs {
+            let Some((region, table)) = back.name.split_once('.') else { continue };
+            let Ok(table) = TableName::parse(&table.replacen('=', ":", 1)) else { continue };
+            let is_of_file = |name: &str| match StoreFileName::parse(name) {
+                Some(StoreFileName::Link { file, .. }) => file == archived.name(),
+                Some(StoreFileName::Reference { file, .. }) => {
+                    matches!(StoreFileName::parse(&file), Some(StoreFileName::Link { file, .. }) if file == archived.name())
+                }
+                _ => false,
+            };
+            let dir_name = family_dir.name();
+            for dir in [self.table_dir(&table), self.staged_table_dir(&table)] {
+                let files = file::list(fs, &dir.join(region).join(dir_name)).await?;
+                if files.iter().any(|file| is_of_file(&file.name)) {
+                    return Ok(true);
+                }
+            }
+        }
+        Ok(false)
+    }
+}
+
 /// A table's name as links have it.
 fn linked_name(table: &TableName) -> String {
     match table.namespace() {
@@ -108,6 +149,7 @@ fn linked_name(table: &TableName) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::reference::reference_name;
 
     const FILE: &str = "f8db11ccda7041dba9229220b25e2e90";
 
@@ -123,6 +165,12 @@ mod tests {
             assert_eq!(FileLink::to(&other, b"f", &link.name()), Some(link));
         }
         assert_eq!(FileLink::parse(FILE, b"f"), None);
+        let child = RegionInfo::new(TableName::parse("t").unwrap(), "b".into(), "".into(), 9);
+        let parent = RegionInfo::new(child.table.clone(), "".into(), "".into(), 7);
+        let referred = |file: &str| FileLink::to(&child, b"f", &reference_name(file, &parent));
+        assert_eq!(referred(FILE), FileLink::to(&parent, b"f", FILE));
+        let link = format!("ns=o={}-{FILE}", "ab".repeat(16));
+        assert_eq!(referred(&link), FileLink::parse(&link, b"f"), "a reference to a link");
         assert_eq!(FileLink::parse(&format!("a b=ab-{FILE}"), b"f"), None, "no name of a table");
         assert_eq!(FileLink::parse(&format!("t=ab-{FILE}"), b"../f"), None, "no name of a family");
     }

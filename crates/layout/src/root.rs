@@ -4,7 +4,7 @@ use cell::region::{RegionInfo, ServerName};
 use cell::schema::TableName;
 use fs::FilePath;
 
-use crate::store;
+use crate::store::dir_name;
 
 /// A root directory: HBase's `hbase.rootdir`, or the small one of the master within it.
 ///
@@ -22,7 +22,7 @@ use crate::store;
 /// ```
 ///
 /// Table names and encoded region names cannot leave their directory (their characters are checked when they are
-/// made); a family's name must have passed [`store::check_family`].
+/// made); a family's name must have passed [`store::check_family`](crate::store::check_family).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RootDir {
     root: FilePath,
@@ -82,7 +82,7 @@ impl RootDir {
     /// A region's files of one family.
     ///
     /// # Panics
-    /// If the name has not passed [`store::check_family`].
+    /// If the name has not passed [`store::check_family`](crate::store::check_family).
     pub fn family_dir(&self, region: &RegionInfo, family: &[u8]) -> FilePath {
         self.region_dir(region).join(dir_name(family))
     }
@@ -95,7 +95,7 @@ impl RootDir {
     /// Where a region writes store files of one family.
     ///
     /// # Panics
-    /// If the name has not passed [`store::check_family`].
+    /// If the name has not passed [`store::check_family`](crate::store::check_family).
     pub fn family_tmp_dir(&self, region: &RegionInfo, family: &[u8]) -> FilePath {
         self.region_tmp_dir(region).join(dir_name(family))
     }
@@ -113,7 +113,7 @@ impl RootDir {
     /// A region's files of one family that nobody needs any more.
     ///
     /// # Panics
-    /// If the name has not passed [`store::check_family`].
+    /// If the name has not passed [`store::check_family`](crate::store::check_family).
     pub fn archive_family_dir(&self, region: &RegionInfo, family: &[u8]) -> FilePath {
         self.archive_region_dir(&region.table, &owner_name(region)).join(dir_name(family))
     }
@@ -163,10 +163,6 @@ fn owner_name(region: &RegionInfo) -> String {
         0 => region.encoded_name(),
         _ => RegionInfo { replica_id: 0, ..region.clone() }.encoded_name(),
     }
-}
-
-fn dir_name(family: &[u8]) -> &str {
-    store::family_dir_name(family).expect("families are checked when descriptors are read and made")
 }
 
 #[cfg(test)]

@@ -20,6 +20,7 @@ use proto::snapshot_region_manifest::{FamilyFiles, StoreFile};
 use proto::{SnapshotDataManifest, SnapshotDescription, SnapshotRegionManifest};
 use tracing::warn;
 
+use crate::reference::Reference;
 use crate::store::{StoreFileName, check_family};
 use crate::{Error, Result, RootDir, corrupt, file};
 
@@ -52,18 +53,19 @@ pub struct SnapshotRegion {
 /// A file in a snapshot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SnapshotFile {
-    /// Its name in the store, which may be that of a link.
+    /// Its name in the store, which may be that of a link or a reference.
     pub name: String,
-    /// Bytes in it.
+    /// Bytes in it, in all of it for a reference.
     pub len: u64,
+    /// Which part of the file the store has; none if it has all of it.
+    pub reference: Option<Reference>,
 }
 
 impl Manifest {
     /// Reads a manifest's bytes; `path` is where they are from.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] for what is none, or names what cannot be a file; [`Error::Unsupported`] for references, which
-    /// a region has that was split or merged.
+    /// [`Error::Corrupt`] for what is none, or names what cannot be a file.
     pub fn decode(path: &FilePath, content: Bytes) -> Result<Manifest> {
         let message = SnapshotDataManifest::decode(content).map_err(|error| corrupt(path, error))?;
         let table = TableDescriptor::try_from(&message.table_schema).map_err(|error| corrupt(path, error))?;
@@ -79,7 +81,7 @@ impl Manifest {
     fn encode(&self) -> Bytes {
         let file = |file: &SnapshotFile| StoreFile {
             name: file.name.clone(),
-            reference: None,
+            reference: file.reference.as_ref().map(Into::into),
             file_size: Some(file.len),
         };
         let family = |(name, files): &(Bytes, Vec<SnapshotFile>)| FamilyFiles {
@@ -118,15 +120,16 @@ fn read_region(
 }
 
 fn read_file(path: &FilePath, message: &StoreFile) -> Result<SnapshotFile> {
-    match StoreFileName::parse(&message.name) {
-        Some(StoreFileName::Own { .. } | StoreFileName::Link { .. }) => {
-            Ok(SnapshotFile { name: message.name.clone(), len: message.file_size() })
+    let (name, len) = (message.name.clone(), message.file_size());
+    match (StoreFileName::parse(&name), &message.reference) {
+        (Some(StoreFileName::Own { .. } | StoreFileName::Link { .. }), None) => {
+            Ok(SnapshotFile { name, len, reference: None })
         }
-        Some(StoreFileName::Reference { .. }) => Err(Error::Unsupported {
-            file: path.clone(),
-            what: format!("a snapshot with the reference {:?}", message.name),
-        }),
-        None => Err(corrupt(path, format!("{:?} is no name of a file", message.name))),
+        (Some(StoreFileName::Reference { .. }), Some(reference)) => {
+            Ok(SnapshotFile { name, len, reference: Some(Reference::try_of(path, reference)?) })
+        }
+        (Some(_), _) => Err(corrupt(path, format!("the name {name:?} and the content do not fit"))),
+        (None, _) => Err(corrupt(path, format!("{name:?} is no name of a file"))),
     }
 }
 
@@ -247,7 +250,8 @@ mod tests {
         let table =
             TableDescriptor::new(TableName::parse("ns:t").unwrap()).with_family(FamilyDescriptor::new("f"));
         let info = RegionInfo::new(table.name.clone(), "a".into(), "b".into(), 7);
-        let files = vec![SnapshotFile { name: name.into(), len: 5 }];
+        let reference = crate::reference::is_reference(name).then(|| Reference::top("f"));
+        let files = vec![SnapshotFile { name: name.into(), len: 5, reference }];
         Manifest { table, regions: vec![SnapshotRegion { info, families: vec![("f".into(), files)] }] }
     }
 
@@ -258,7 +262,9 @@ mod tests {
     #[tokio::test]
     async fn a_snapshot_is_read_back_listed_and_deleted() {
         let (root, fs) = (RootDir::new(FilePath::root()), MemoryFs::new());
-        for name in [FILE.to_string(), format!("ns=t=1b42fa151ed2d772692addc8a9d03189-{FILE}")] {
+        let link = format!("ns=t=1b42fa151ed2d772692addc8a9d03189-{FILE}");
+        let references = [FILE, &link].map(|name| format!("{name}.1b42fa151ed2d772692addc8a9d03189"));
+        for name in [FILE.to_string(), link].into_iter().chain(references) {
             let manifest = manifest(&name);
             root.write_snapshot(&fs, &described("s"), &manifest).await.unwrap();
             assert_eq!(root.find_snapshot(&fs, "s").await.unwrap(), Some(described("s")));
@@ -284,8 +290,12 @@ mod tests {
         for name in ["", "..", "../../x", "a/b", ".tmp"] {
             assert!(matches!(decode(name), Err(Error::Corrupt { .. })), "{name}");
         }
-        let reference = format!("{FILE}.1b42fa151ed2d772692addc8a9d03189");
-        assert!(matches!(decode(&reference), Err(Error::Unsupported { .. })));
+        for (name, reference) in [(FILE, true), (&format!("{FILE}.1b42fa151ed2d772692addc8a9d03189"), false)]
+        {
+            let mut unfit = manifest(name);
+            unfit.regions[0].families[0].1[0].reference = reference.then(|| Reference::top("f"));
+            assert!(matches!(Manifest::decode(&path, unfit.encode()), Err(Error::Corrupt { .. })), "{name}");
+        }
         let mut other = manifest(FILE);
         other.regions[0].info.table = TableName::parse("other").unwrap();
         assert!(matches!(Manifest::decode(&path, other.encode()), Err(Error::Corrupt { .. })));

@@ -9,6 +9,7 @@ use fs::{FilePath, FileStatus, FileSystem};
 use tracing::warn;
 
 use crate::link::FileLink;
+use crate::reference::Reference;
 use crate::{Error, Result, RootDir, corrupt, file};
 
 /// What the name of a store file says.
@@ -101,14 +102,16 @@ pub fn random_name(random: &dyn Random) -> String {
 pub struct ListedFile {
     /// Its name in the store's directory.
     pub path: FilePath,
-    /// Where its bytes are: elsewhere for a link.
+    /// Where its bytes are: elsewhere for a link or a reference.
     pub target: FilePath,
-    /// Bytes in it.
+    /// Bytes in it, in all of it for a reference.
     pub len: u64,
     /// Its time of change, milliseconds since the epoch.
     pub modified_ms: u64,
     /// The sequence id that a bulk load gave it.
     pub bulk_load_seq_id: Option<u64>,
+    /// Which part of the file the store has; none if it has all of it.
+    pub reference: Option<Reference>,
 }
 
 impl RootDir {
@@ -116,7 +119,7 @@ impl RootDir {
     /// warning: nothing in them can be read.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] if the store has references or a file list, [`Error::Corrupt`] if it has a link to a file
+    /// [`Error::Unsupported`] if the store has a file list, [`Error::Corrupt`] if it has a link or a reference to a file
     /// that is gone: without them it would not be whole.
     pub async fn list_store_files(
         &self,
@@ -127,7 +130,14 @@ impl RootDir {
         let dir = self.family_dir(region, family);
         let mut files = Vec::new();
         for status in file::list(fs, &dir).await? {
-            files.extend(self.listed(fs, &dir, status, family).await?);
+            let path = dir.join(&status.name);
+            if status.is_dir && status.name == ".filelist" {
+                let what = "the FILE store file tracker".to_string();
+                return Err(Error::Unsupported { file: path, what });
+            }
+            if !status.is_dir {
+                files.extend(self.listed(fs, region, family, path, status).await?);
+            }
         }
         Ok(files)
     }
@@ -135,50 +145,57 @@ impl RootDir {
     async fn listed(
         &self,
         fs: &dyn FileSystem,
-        dir: &FilePath,
-        status: FileStatus,
+        region: &RegionInfo,
         family: &[u8],
+        path: FilePath,
+        status: FileStatus,
     ) -> Result<Option<ListedFile>> {
-        let path = dir.join(&status.name);
-        let unsupported = |what: &str| Err(Error::Unsupported { file: path.clone(), what: what.to_string() });
-        if status.is_dir {
-            return match status.name.as_str() {
-                ".filelist" => unsupported("the FILE store file tracker"),
-                _ => Ok(None),
-            };
-        }
-        match StoreFileName::parse(&status.name) {
-            Some(StoreFileName::Reference { .. }) => unsupported("a reference to a file of another region"),
-            Some(StoreFileName::Link { file, .. }) => {
-                let (target, status) = self.resolve_link(fs, &path, family).await?;
-                let bulk_load_seq_id = parse_own(&file).flatten();
-                let (len, modified_ms) = (status.len, status.modified_ms);
-                Ok(Some(ListedFile { path, target, len, modified_ms, bulk_load_seq_id }))
-            }
+        let (file, reference) = match StoreFileName::parse(&status.name) {
             Some(StoreFileName::Own { bulk_load_seq_id }) if status.len > 0 => {
-                let (len, modified_ms) = (status.len, status.modified_ms);
-                Ok(Some(ListedFile { target: path.clone(), path, len, modified_ms, bulk_load_seq_id }))
+                let (len, modified_ms, target) = (status.len, status.modified_ms, path.clone());
+                let reference = None;
+                return Ok(Some(ListedFile { path, target, len, modified_ms, bulk_load_seq_id, reference }));
+            }
+            Some(StoreFileName::Link { file, .. }) => (file, None),
+            Some(StoreFileName::Reference { file, .. }) => {
+                (file, Some(self.read_reference(fs, &path).await?))
             }
             Some(StoreFileName::Own { .. }) | None => {
                 warn!(file = %path, len = status.len, "not a store file; it is passed over");
-                Ok(None)
+                return Ok(None);
             }
-        }
+        };
+        let (target, status) = self.resolve(fs, region, family, &path).await?;
+        let (len, modified_ms) = (status.len, status.modified_ms);
+        let bulk_load_seq_id = bulk_load_seq_id(&file);
+        Ok(Some(ListedFile { path, target, len, modified_ms, bulk_load_seq_id, reference }))
     }
 
-    /// Where the bytes of a link in a store's directory are now.
+    /// Where the bytes of a link or a reference in a store's directory are now.
     ///
     /// # Errors
     /// [`Error::Corrupt`] if the file that it names is nowhere.
-    pub async fn resolve_link(
+    pub async fn resolve(
         &self,
         fs: &dyn FileSystem,
-        path: &FilePath,
+        region: &RegionInfo,
         family: &[u8],
+        path: &FilePath,
     ) -> Result<(FilePath, FileStatus)> {
-        let link = FileLink::parse(path.name(), family).ok_or_else(|| corrupt(path, "is no link"))?;
+        let link =
+            FileLink::to(region, family, path.name()).ok_or_else(|| corrupt(path, "is no store file"))?;
         let found = link.find(self, fs).await?;
-        found.ok_or_else(|| corrupt(path, "links to a file that is gone"))
+        found.ok_or_else(|| corrupt(path, "leads to a file that is gone"))
+    }
+}
+
+/// The sequence id that a bulk load gave to a file, or to the one that a link's name ends with.
+fn bulk_load_seq_id(name: &str) -> Option<u64> {
+    match StoreFileName::parse(name)? {
+        StoreFileName::Own { bulk_load_seq_id } => bulk_load_seq_id,
+        StoreFileName::Link { file, .. } | StoreFileName::Reference { file, .. } => {
+            parse_own(&file).flatten()
+        }
     }
 }
 
@@ -188,6 +205,11 @@ pub(crate) fn family_dir_name(family: &[u8]) -> Option<&str> {
     let legal = |c: char| !c.is_control() && !matches!(c, ':' | '/' | '\\');
     let fits = !name.is_empty() && name.len() <= FAMILY_LEN_MAX;
     (fits && !name.starts_with('.') && name != "recovered.edits" && name.chars().all(legal)).then_some(name)
+}
+
+/// The name of the directory of a family that was checked.
+pub(crate) fn dir_name(family: &[u8]) -> &str {
+    family_dir_name(family).expect("families are checked when descriptors are read and made")
 }
 
 /// Checks that a family's name can be that of a directory, as HBase checks it.

@@ -6,6 +6,7 @@ use cell::schema::{TableDescriptor, TableName};
 use fs::{FilePath, FileSystem};
 
 use crate::link::FileLink;
+use crate::reference::Reference;
 use crate::{Result, RootDir, corrupt, descriptor, file, region, store};
 
 /// A file of another table that a new one has too.
@@ -17,6 +18,18 @@ pub struct LinkedFile {
     pub family: Bytes,
     /// The file.
     pub link: FileLink,
+    /// Which part of it, and the encoded name of the parent that the reference to it names; none for all of it.
+    pub reference: Option<(Reference, String)>,
+}
+
+impl LinkedFile {
+    /// The name and the content of the file that leads there.
+    fn file(&self) -> (String, Bytes) {
+        match &self.reference {
+            None => (self.link.name(), Bytes::new()),
+            Some((reference, parent)) => (format!("{}.{parent}", self.link.name()), reference.encode()),
+        }
+    }
 }
 
 impl RootDir {
@@ -141,7 +154,8 @@ impl RootDir {
                 store::family_dir_name(&linked.family).ok_or_else(|| corrupt(&staged, "a family"))?;
             let dir = staged.join(&linked.region.encoded_name()).join(family);
             fs.make_dirs(&dir).await?;
-            file::write(fs, &dir.join(&linked.link.name()), Bytes::new()).await?;
+            let (name, content) = linked.file();
+            file::write(fs, &dir.join(&name), content).await?;
             fs.sync_dir(&dir).await?;
         }
         Ok(fs.sync_dir(&staged).await?)
@@ -210,7 +224,8 @@ impl RootDir {
     }
 }
 
-async fn stage_region(
+/// Makes a region's directory with its `.regioninfo` and families below `table_dir`.
+pub(crate) async fn stage_region(
     fs: &dyn FileSystem,
     table_dir: &FilePath,
     table: &TableDescriptor,

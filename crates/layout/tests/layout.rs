@@ -212,8 +212,10 @@ async fn stores_that_are_not_whole_are_refused() {
     let files = list(&[hex, &loaded, &link, "notes.txt"]).await.unwrap();
     let seen: Vec<_> = files.iter().map(|file| (file.path.name(), file.len, file.bulk_load_seq_id)).collect();
     assert_eq!(seen, [(hex, 7, None), (&*loaded, 7, Some(7)), (&*link, 14, None)]);
-    for name in [format!("{hex}.{other}"), ".filelist/f1".to_string()] {
-        assert!(matches!(list(&[hex, &name]).await, Err(Error::Unsupported { .. })), "{name}");
+    assert!(matches!(list(&[hex, ".filelist/f1"]).await, Err(Error::Unsupported { .. })));
+    for gone in [format!("ns1:t1={other}-abc"), format!("{hex}.{other}")] {
+        let gone = gone.replace(':', "=");
+        assert!(matches!(list(&[hex, &gone]).await, Err(Error::Corrupt { .. })), "{gone}");
     }
     let fs = MemoryFs::new();
     assert!(root().list_store_files(&fs, region, b"cf1").await.unwrap().is_empty());

@@ -438,6 +438,13 @@ fn region_server_options(config: &Config, memory: &MemoryParts) -> RegionServerO
             log_queue_bytes_max: memory.requests.min(LOG_QUEUE_BYTES_MAX),
             compaction_files_min: config.compaction_files_min as usize,
             blocking_files: config.blocking_store_files as usize,
+            split: engine::region::SplitOptions {
+                policy: config.split_policy.clone(),
+                file_bytes_max: config.split_bytes_max,
+                file_bytes_jitter: config.split_bytes_jitter,
+                sums_stores: config.split_sums_stores,
+                initial_bytes: config.split_bytes_initial,
+            },
             ..engine::region::RegionOptions::default()
         },
         memory_bytes: memory.total,

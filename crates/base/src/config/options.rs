@@ -91,6 +91,19 @@ options! {
         compaction_files_max: u32 = "hbase.hstore.compaction.max", "10", count;
         /// Files of a store from which flushes wait for a compaction.
         blocking_store_files: u32 = "hbase.hstore.blockingStoreFiles", "16", count;
+        /// Bytes of a store above which its region is split in the end. A table may have its own (`MAX_FILESIZE`).
+        ///
+        /// Larger: fewer regions, and longer compactions.
+        split_bytes_max: u64 = "hbase.hregion.max.filesize", "10 GiB", bytes;
+        /// The part of that by which each region's size differs by chance, so that not all are split at once.
+        split_bytes_jitter: f64 = "hbase.hregion.max.filesize.jitter", "0.25", fraction;
+        /// Whether the stores of a region count together for that.
+        split_sums_stores: bool = "hbase.hregion.split.overallfiles", "false", flag;
+        /// When the regions of tables that do not say (`SPLIT_POLICY`) are split: one of HBase's classes.
+        split_policy: String = "hbase.regionserver.region.split.policy",
+            "org.apache.hadoop.hbase.regionserver.SteppingSplitPolicy", split_policy;
+        /// Bytes at which the first region of a table is split. `auto`: two memstores' flush sizes.
+        split_bytes_initial: Option<u64> = "hbase.increasing.policy.initial.size", "auto", bytes_or_auto;
         /// The checksum in new files. Existing files are read whatever theirs is.
         checksum: Checksum = "hbase.hstore.checksum.algorithm", "CRC32C", checksum;
         /// Bytes that one checksum in a new file covers.

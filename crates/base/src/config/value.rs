@@ -47,6 +47,38 @@ pub(super) mod bytes_or_no_limit {
     }
 }
 
+pub(super) mod bytes_or_auto {
+    pub(crate) const FORM: &str = "bytes, such as `1048576` or `1 MiB`, or `auto`";
+    pub(crate) fn parse(text: &str) -> super::Parsed<Option<u64>> {
+        // HBase has -1 for none.
+        if text.eq_ignore_ascii_case("auto") || text == "-1" {
+            return Ok(None);
+        }
+        super::bytes_of(text).filter(|bytes| *bytes > 0).map(Some).ok_or_else(|| format!("expected {FORM}"))
+    }
+}
+
+pub(super) mod split_policy {
+    const PACKAGE: &str = "org.apache.hadoop.hbase.regionserver.";
+    const CLASSES: [&str; 7] = [
+        "BusyRegionSplitPolicy",
+        "ConstantSizeRegionSplitPolicy",
+        "DelimitedKeyPrefixRegionSplitPolicy",
+        "DisabledRegionSplitPolicy",
+        "IncreasingToUpperBoundRegionSplitPolicy",
+        "KeyPrefixRegionSplitPolicy",
+        "SteppingSplitPolicy",
+    ];
+    pub(crate) const FORM: &str = "one of HBase's split policies, such as `SteppingSplitPolicy`, `ConstantSizeRegionSplitPolicy`, \
+         `IncreasingToUpperBoundRegionSplitPolicy`, `DisabledRegionSplitPolicy`, with or without their package";
+    pub(crate) fn parse(text: &str) -> super::Parsed<String> {
+        match CLASSES.contains(&text.strip_prefix(PACKAGE).unwrap_or(text)) {
+            true => Ok(text.to_owned()),
+            false => Err(format!("expected {FORM}")),
+        }
+    }
+}
+
 pub(super) mod chunk_bytes {
     // Source: HBase's HFile reader; a smaller chunk could not hold a block's header.
     const MIN: u32 = 33;

@@ -15,7 +15,7 @@ use wal::marker::Compaction;
 use crate::error::Result;
 use crate::region::Region;
 use crate::region::output::Merge;
-use crate::store::StoreFile;
+use crate::store::{StoreFile, StoreView};
 
 /// What is wanted of a compaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,11 +48,12 @@ impl Region {
         Ok(merged)
     }
 
-    /// Families whose stores have enough files to be compacted.
+    /// Families whose stores have enough files to be compacted, or references.
     pub fn stores_to_compact(&self) -> Vec<Bytes> {
         let view = self.view.load();
         let enough = self.options().compaction_files_min.max(2);
-        let many = self.families().iter().zip(&view.stores).filter(|(_, store)| store.files.len() >= enough);
+        let wants = |store: &StoreView| store.files.len() >= enough || store.has_references();
+        let many = self.families().iter().zip(&view.stores).filter(|(_, store)| wants(store));
         many.map(|(family, _)| family.name.clone()).collect()
     }
 
@@ -80,10 +81,11 @@ impl Region {
         let _one = self.compacting[at].lock().await;
         let inputs = self.view.load().stores[at].files.clone();
         let enough = if kind == CompactionKind::Major { 1 } else { 2 };
-        if inputs.len() < enough {
+        // References are written anew, so that the region they lead to can go.
+        if inputs.len() < enough && !inputs.iter().any(|file| file.is_reference()) {
             return Ok(0);
         }
-        let _running = Running::begin(self, inputs.iter().map(|file| file.reader().info().entry_count).sum());
+        let _running = Running::begin(self, inputs.iter().map(|file| file.cell_count()).sum());
         let started = self.services.env.clock.monotonic();
         let mut replaced: Vec<String> = inputs.iter().map(|file| file.name().to_string()).collect();
         replaced.extend(self.retired_names(at).into_iter().chain(self.stray_names(at)));

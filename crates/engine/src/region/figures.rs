@@ -90,7 +90,7 @@ impl Region {
             family: family.name.clone(),
             files: store.files.len(),
             file_bytes: store.files.iter().map(|file| file.len()).sum(),
-            file_cells: store.files.iter().map(|file| file.reader().info().entry_count).sum(),
+            file_cells: store.files.iter().map(|file| file.cell_count()).sum(),
             file_seq_id: store.max_file_seq_id(),
             is_major_compacted: matches!(&store.files[..], [only] if only.reader().info().is_major),
             oldest_major_ms: oldest_major_ms(&store.files),

@@ -1,7 +1,6 @@
 //! Opening store files.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use cell::CellOrder;
 use cell::region::RegionInfo;
@@ -13,53 +12,65 @@ use tracing::warn;
 
 use crate::error::{Error, Result};
 use crate::region::Region;
+use crate::scanner::{BlockLoader, next_file_id};
 use crate::store::StoreFile;
 
-/// A number for a file that no other open file of the process has: block caches know files by it.
-fn next_file_id() -> u64 {
-    static NEXT: AtomicU64 = AtomicU64::new(1);
-    NEXT.fetch_add(1, Ordering::Relaxed)
-}
-
 /// Opens one file of a store.
-async fn open_file(fs: &dyn FileSystem, listed: &ListedFile, order: CellOrder) -> Result<Arc<StoreFile>> {
-    let options = OpenOptions { order: Some(order), assigned_seq_id: listed.bulk_load_seq_id };
-    let reader = Reader::open(fs, &listed.target, next_file_id(), options).await?;
-    let seq_id = listed.bulk_load_seq_id.or(reader.info().max_seq_id).unwrap_or(0);
-    Ok(Arc::new(StoreFile::new(reader, seq_id, listed.modified_ms).named(listed.path.clone())))
-}
-
-/// Opens one file of a store; one that moves to the archive meanwhile, because it is a link to a file of a table that is
-/// served, is looked for again.
-async fn open_listed(
+async fn open_file(
     fs: &dyn FileSystem,
-    root: &RootDir,
-    family: &[u8],
+    loader: Option<&BlockLoader>,
     listed: &ListedFile,
     order: CellOrder,
 ) -> Result<Arc<StoreFile>> {
-    match open_file(fs, listed, order).await {
+    let options = OpenOptions { order: Some(order), assigned_seq_id: listed.bulk_load_seq_id };
+    let file_id = match loader {
+        Some(loader) => loader.file_id(&listed.target),
+        None => next_file_id(),
+    };
+    let reader = Reader::open(fs, &listed.target, file_id, options).await?;
+    let seq_id = listed.bulk_load_seq_id.or(reader.info().max_seq_id).unwrap_or(0);
+    let file = StoreFile::new(reader, seq_id, listed.modified_ms).named(listed.path.clone());
+    Ok(Arc::new(match &listed.reference {
+        Some(reference) => file.referred(reference),
+        None => file,
+    }))
+}
+
+/// Opens one file of a store; one that moves to the archive meanwhile, because it is that of a region that is served or
+/// goes, is looked for again.
+async fn open_listed(
+    fs: &dyn FileSystem,
+    root: &RootDir,
+    loader: Option<&BlockLoader>,
+    info: &RegionInfo,
+    family: &[u8],
+    listed: &ListedFile,
+) -> Result<Arc<StoreFile>> {
+    let order = info.table.order();
+    match open_file(fs, loader, listed, order).await {
         Err(Error::Fs(fs::Error::NotFound { .. })) if listed.path != listed.target => {
-            let (target, _) = root.resolve_link(fs, &listed.path, family).await?;
-            open_file(fs, &ListedFile { target, ..listed.clone() }, order).await
+            let (target, _) = root.resolve(fs, info, family, &listed.path).await?;
+            open_file(fs, loader, &ListedFile { target, ..listed.clone() }, order).await
         }
         opened => opened,
     }
 }
 
-/// Opens the files of a family, without those that another one says it replaces; these go to the archive.
+/// Opens the files of a family, without those that another one says it replaces; these go to the archive. Without a loader
+/// no block of them is cached.
 ///
 /// # Errors
 /// As [`Reader::open`]: a file that cannot be opened keeps the whole store from being served.
-pub(super) async fn open_files(
+pub(crate) async fn open_files(
     fs: &dyn FileSystem,
     root: &RootDir,
+    loader: Option<&BlockLoader>,
     info: &RegionInfo,
     family: &[u8],
 ) -> Result<Vec<Arc<StoreFile>>> {
     let mut files = Vec::new();
     for listed in root.list_store_files(fs, info, family).await? {
-        files.push(open_listed(fs, root, family, &listed, info.table.order()).await?);
+        files.push(open_listed(fs, root, loader, info, family, &listed).await?);
     }
     let replaced: Vec<String> =
         files.iter().flat_map(|file| file.reader().info().compacted_files.iter().cloned()).collect();
@@ -81,7 +92,9 @@ impl Region {
         fs.sync_dir(&dir).await?;
         let modified_ms = self.services.env.clock.now_ms();
         let path = dir.join(name);
-        let listed = ListedFile { target: path.clone(), path, len: 0, modified_ms, bulk_load_seq_id: None };
-        open_file(fs, &listed, self.table.order()).await
+        let (bulk_load_seq_id, reference) = (None, None);
+        let listed =
+            ListedFile { target: path.clone(), path, len: 0, modified_ms, bulk_load_seq_id, reference };
+        open_file(fs, Some(&self.services.loader), &listed, self.table.order()).await
     }
 }

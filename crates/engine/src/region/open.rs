@@ -22,6 +22,7 @@ use wal::marker::{Compaction, FamilyFiles, MarkedRegion};
 use crate::error::{Error, Result};
 use crate::memstore::Memstore;
 use crate::mvcc::Mvcc;
+use crate::region::split_policy::SplitPolicy;
 use crate::region::{Publish, Region, RegionServices, RegionState, durability_of, encode, figures, files};
 use crate::replay::{Entries, Replay};
 use crate::row_locks::RowLocks;
@@ -53,7 +54,8 @@ impl Region {
         prepare_directories(&*fs, &services.root, &info, &families).await?;
         let mut stores = Vec::with_capacity(families.len());
         for family in &families {
-            let files = files::open_files(&*fs, &services.root, &info, &family.name).await?;
+            let files =
+                files::open_files(&*fs, &services.root, Some(&services.loader), &info, &family.name).await?;
             stores.push(StoreView::new(Arc::new(Memstore::new(table.order())), files));
         }
         let seq_id_file = services.root.read_max_seq_id(&*fs, &info).await?;
@@ -89,6 +91,12 @@ impl Region {
             read_only: table.read_only(),
             flush_bytes: services.options.flush_bytes_of(&table),
             blocking_bytes: services.options.blocking_bytes_of(&table),
+            split_policy: SplitPolicy::of(
+                &table,
+                &services.options.split,
+                services.options.flush_bytes_of(&table),
+                &*services.env.random,
+            ),
             scopes: encode::scopes_of(&families),
             rules: families.iter().map(|family| FamilyRules::in_region(family, &services.options)).collect(),
             compacting: families.iter().map(|_| tokio::sync::Mutex::new(())).collect(),
@@ -247,7 +255,7 @@ async fn prepare_directories(
 }
 
 /// Files of edits that a split of logs left in a region's directory, in the order of their sequence ids.
-async fn recovered_edits(fs: &dyn FileSystem, dir: &FilePath) -> Result<Vec<FilePath>> {
+pub(crate) async fn recovered_edits(fs: &dyn FileSystem, dir: &FilePath) -> Result<Vec<FilePath>> {
     if fs.stat(dir).await?.is_none() {
         return Ok(Vec::new());
     }

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use cell::schema::TableDescriptor;
 
+use crate::region::split_policy::SplitOptions;
+
 /// Settings of regions; the defaults are HBase's.
 #[derive(Clone, Debug)]
 pub struct RegionOptions {
@@ -30,6 +32,8 @@ pub struct RegionOptions {
     pub flush_retry_wait: Duration,
     /// How long compactions keep delete markers that they could drop (`hbase.hstore.time.to.purge.deletes`).
     pub purge_deletes_after: Duration,
+    /// When regions are split.
+    pub split: SplitOptions,
 }
 
 impl Default for RegionOptions {
@@ -46,6 +50,7 @@ impl Default for RegionOptions {
             flush_retries: 10,
             flush_retry_wait: Duration::from_millis(100),
             purge_deletes_after: Duration::ZERO,
+            split: SplitOptions::default(),
         }
     }
 }

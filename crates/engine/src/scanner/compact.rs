@@ -62,7 +62,7 @@ impl CompactionScanner {
         let major = (retention == Retention::Major).then(|| Major { earliest_put: earliest_put(files) });
         let matcher = Matcher::compaction(rules, smallest_read_point, major, now_ms);
         let memstores = memstores.iter().map(|memstore| Source::memstore(memstore.cursor(), u64::MAX));
-        let from_files = files.iter().rev().map(|file| Source::file(file.reader(), u64::MAX, None));
+        let from_files = files.iter().rev().map(|file| Source::file(file, u64::MAX, None));
         let mut merge = Merge::new(order, memstores.chain(from_files).collect());
         merge.seek_row(b"");
         CompactionScanner {

@@ -1,11 +1,14 @@
 //! Blocks from files, through the cache, for scanners that miss them.
 
+use std::collections::HashMap;
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 
 use cache::{BlockCache, BlockKey, Stats, Weighted};
+use fs::FilePath;
 use hfile::{Block, BlockKind, BlockRef, Miss, Reader, Stop};
 
 use crate::error::{Error, Result};
@@ -22,6 +25,56 @@ const RUNS_MAX: usize = 16;
 /// Reads blocks of files, one load for all that wait for a block, and keeps them in the cache.
 pub struct BlockLoader {
     cache: BlockCache<Cached>,
+    file_ids: FileIds,
+}
+
+/// Under which number the blocks of a file are cached.
+///
+/// One file is opened by several regions when a region is split: its halves have the same blocks, and those that the parent
+/// had read are of use to its daughters. So a file keeps its number for as long as its blocks may be cached. It is known by
+/// region, family and name, which is also where it is when it has moved to the archive; no name is used twice.
+#[derive(Default)]
+struct FileIds {
+    known: Mutex<HashMap<String, u64>>,
+}
+
+/// Files whose numbers are kept. Beyond, all are forgotten: what is opened then finds nothing in the cache, and no more.
+const FILES_KNOWN_MAX: usize = 100_000;
+
+impl FileIds {
+    fn of(&self, path: &FilePath) -> u64 {
+        let mut known = self.known();
+        if known.len() >= FILES_KNOWN_MAX {
+            known.clear();
+        }
+        *known.entry(identity(path)).or_insert_with(next_file_id)
+    }
+
+    fn forget(&self, path: &FilePath, file_id: u64) {
+        let mut known = self.known();
+        let key = identity(path);
+        if known.get(&key) == Some(&file_id) {
+            known.remove(&key);
+        }
+    }
+
+    fn known(&self) -> MutexGuard<'_, HashMap<String, u64>> {
+        // Numbers by names: whole after any panic.
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A number that no other file of the process has.
+pub(crate) fn next_file_id() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
+/// Region, family and name of a file.
+fn identity(path: &FilePath) -> String {
+    let text = path.as_str();
+    let start = text.rmatch_indices('/').nth(2).map_or(0, |(at, _)| at + 1);
+    text[start..].to_owned()
 }
 
 /// A block in the cache.
@@ -46,7 +99,7 @@ pub(crate) enum Keep {
 impl BlockLoader {
     /// A loader with a cache of at most `cache_bytes`.
     pub fn new(cache_bytes: u64) -> BlockLoader {
-        BlockLoader { cache: BlockCache::new(cache_bytes) }
+        BlockLoader { cache: BlockCache::new(cache_bytes), file_ids: FileIds::default() }
     }
 
     /// The block, if it is in the cache.
@@ -64,8 +117,14 @@ impl BlockLoader {
         self.cache.stats()
     }
 
+    /// The number under which the blocks of the file at `path` are cached.
+    pub(crate) fn file_id(&self, path: &FilePath) -> u64 {
+        self.file_ids.of(path)
+    }
+
     /// Lets go of all blocks of a file that is not read any more.
     pub fn evict(&self, file: &Reader) {
+        self.file_ids.forget(file.path(), file.file_id());
         self.cache.evict_file(file.file_id());
     }
 

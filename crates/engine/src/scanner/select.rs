@@ -12,7 +12,7 @@ use hfile::Reader;
 
 use crate::scanner::rules::FamilyRules;
 use crate::scanner::source::{BloomCheck, Source};
-use crate::store::StoreView;
+use crate::store::{StoreFile, StoreView};
 
 /// Single columns up to which a filter of columns is asked for each of them.
 const BLOOM_COLUMNS_MAX: usize = 8;
@@ -46,9 +46,8 @@ pub(crate) fn select(
         Arc::new(BloomCheck { row: scan.start_row.clone(), qualifiers: few.map(<[Bytes]>::to_vec) })
     });
     for file in view.files.iter().rev() {
-        let reader = file.reader();
-        if may_have_time(reader, range, oldest) && may_have_rows(reader, order, scan) {
-            sources.push(Source::file(reader, read_point, bloom.clone()));
+        if may_have_time(file.reader(), range, oldest) && may_have_rows(file, order, scan) {
+            sources.push(Source::file(file, read_point, bloom.clone()));
         }
     }
     sources
@@ -61,8 +60,8 @@ fn may_have_time(file: &Reader, range: TimeRange, oldest: i64) -> bool {
 }
 
 /// Whether the range of rows from the file's first to its last meets the scan's.
-fn may_have_rows(file: &Reader, order: CellOrder, scan: &Scan) -> bool {
-    let (Some(first), Some(last)) = (file.first_row(), file.last_row()) else {
+fn may_have_rows(file: &StoreFile, order: CellOrder, scan: &Scan) -> bool {
+    let (Some(first), Some(last)) = (file.reader().first_row(), file.reader().last_row()) else {
         return false;
     };
     let (low, high) = match scan.reversed {
@@ -70,6 +69,13 @@ fn may_have_rows(file: &Reader, order: CellOrder, scan: &Scan) -> bool {
         true => (&scan.stop_row, &scan.start_row),
     };
     // Whether the bounds themselves are wanted is left to the scan: a row too many is looked at, none is missed.
+    if let Some(half) = file.half() {
+        let (low, high) =
+            (if low.is_empty() { first } else { low }, if high.is_empty() { last } else { high });
+        if !half.may_have_rows(order, low, high) {
+            return false;
+        }
+    }
     (low.is_empty() || order.compare_rows(last, low).is_ge())
         && (high.is_empty() || order.compare_rows(first, high).is_le())
 }

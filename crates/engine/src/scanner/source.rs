@@ -6,7 +6,9 @@ use bytes::Bytes;
 use cell::{Cell, CellOrder};
 use hfile::{BlockSource, Reader, Stop};
 
+use crate::half::HalfCursor;
 use crate::memstore;
+use crate::store::StoreFile;
 
 /// Cells that a forward seek steps over before it searches: columns rarely have more versions, and a step costs a few
 /// nanoseconds where a search costs hundreds.
@@ -28,6 +30,7 @@ pub(crate) struct Source {
 enum Cursor {
     Memstore(memstore::Cursor),
     File(hfile::Cursor),
+    Half(HalfCursor),
     // A file that holds nothing wanted.
     Nothing,
 }
@@ -61,13 +64,18 @@ impl Source {
         Source { cursor: Cursor::Memstore(cursor), visible_to: read_point, order: Order::Stay, bloom: None }
     }
 
-    pub(crate) fn file(file: &Arc<Reader>, read_point: u64, bloom: Option<Arc<BloomCheck>>) -> Source {
+    pub(crate) fn file(file: &StoreFile, read_point: u64, bloom: Option<Arc<BloomCheck>>) -> Source {
+        let reader = file.reader();
         // All cells of most files are older than any read point; they need no look each. Those of a bulk loaded file
         // have an id that stands in no cell.
         let all_visible =
-            file.info().max_memstore_ts <= read_point && file.info().bulk_load_time_ms.is_none();
+            reader.info().max_memstore_ts <= read_point && reader.info().bulk_load_time_ms.is_none();
         let visible_to = if all_visible { u64::MAX } else { read_point };
-        Source { cursor: Cursor::File(file.cursor()), visible_to, order: Order::Stay, bloom }
+        let cursor = match file.half() {
+            None => Cursor::File(reader.cursor()),
+            Some(half) => Cursor::Half(HalfCursor::new(reader, half.clone())),
+        };
+        Source { cursor, visible_to, order: Order::Stay, bloom }
     }
 
     /// Sets where it goes next; it has gone where it was to go before.
@@ -83,6 +91,7 @@ impl Source {
         match &self.cursor {
             Cursor::Memstore(cursor) => cursor.cell(),
             Cursor::File(cursor) => cursor.cell(),
+            Cursor::Half(cursor) => cursor.cell(),
             Cursor::Nothing => None,
         }
     }
@@ -126,6 +135,7 @@ impl Source {
         match &mut self.cursor {
             Cursor::Memstore(cursor) => cursor.next(),
             Cursor::File(cursor) => cursor.next(blocks)?,
+            Cursor::Half(cursor) => cursor.next(blocks)?,
             Cursor::Nothing => {}
         }
         Ok(())
@@ -135,6 +145,7 @@ impl Source {
         match &mut self.cursor {
             Cursor::Memstore(cursor) => cursor.seek(key),
             Cursor::File(cursor) => cursor.seek(key, blocks)?,
+            Cursor::Half(cursor) => cursor.seek(key, blocks)?,
             Cursor::Nothing => {}
         }
         Ok(())
@@ -144,6 +155,7 @@ impl Source {
         match &mut self.cursor {
             Cursor::Memstore(cursor) => cursor.seek_before(key),
             Cursor::File(cursor) => cursor.seek_before(key, blocks)?,
+            Cursor::Half(cursor) => cursor.seek_before(key, blocks)?,
             Cursor::Nothing => {}
         }
         Ok(())
@@ -156,6 +168,8 @@ impl Source {
                 return Ok(());
             }
             Cursor::File(cursor) => cursor,
+            // The rows of a half are written anew soon: the search is fast enough.
+            Cursor::Half(cursor) => return cursor.seek(key, blocks),
             Cursor::Nothing => return Ok(()),
         };
         let is_before = |cursor: &hfile::Cursor| {
@@ -176,10 +190,13 @@ impl Source {
     }
 
     fn check_bloom(&mut self, blocks: &dyn BlockSource) -> Result<(), Stop> {
-        let (Some(check), Cursor::File(cursor)) = (&self.bloom, &self.cursor) else {
-            return Ok(());
+        let Some(check) = &self.bloom else { return Ok(()) };
+        let file = match &self.cursor {
+            Cursor::File(cursor) => cursor.file(),
+            Cursor::Half(cursor) => cursor.file(),
+            Cursor::Memstore(_) | Cursor::Nothing => return Ok(()),
         };
-        if !check.may_have(cursor.file(), blocks)? {
+        if !check.may_have(file, blocks)? {
             self.cursor = Cursor::Nothing;
         }
         self.bloom = None;

@@ -24,6 +24,7 @@ use cell::{CellOrder, CellType, KeyBuf, KeyValue};
 use fs::FilePath;
 use fs::memory::MemoryFs;
 use hfile::{OpenOptions, Reader, Stop, Writer, WriterOptions};
+use layout::Reference;
 
 use crate::memstore::Memstore;
 use crate::mvcc::Mvcc;
@@ -58,11 +59,13 @@ struct FileKind {
     block_bytes: u32,
     encoding: BlockEncoding,
     bloom: BloomType,
+    // Where each file is taken apart into two references, as after a split that was merged again.
+    split_row: Option<&'static str>,
 }
 
 impl Default for FileKind {
     fn default() -> FileKind {
-        FileKind { block_bytes: 100, encoding: BlockEncoding::None, bloom: BloomType::Row }
+        FileKind { block_bytes: 100, encoding: BlockEncoding::None, bloom: BloomType::Row, split_row: None }
     }
 }
 
@@ -129,7 +132,7 @@ impl TestRegion {
                 cells.push((cell.to_key_value(), cell.seq_id));
                 cursor.next();
             }
-            files.push(self.file(&cells));
+            files.extend(self.files(&cells));
         }
         self.stores[at].view = StoreView::new(Arc::new(Memstore::new(CellOrder::Plain)), files);
     }
@@ -139,6 +142,17 @@ impl TestRegion {
         let view = &mut self.stores[at].view;
         assert!(view.snapshot.is_none());
         view.snapshot = Some(std::mem::replace(&mut view.active, Arc::new(Memstore::new(CellOrder::Plain))));
+    }
+
+    /// A file with the cells, or its two halves.
+    fn files(&mut self, cells: &[(KeyValue, u64)]) -> Vec<Arc<StoreFile>> {
+        let file = self.file(cells);
+        let Some(row) = self.kind.split_row else { return vec![file] };
+        let half = |reference| {
+            let whole = StoreFile::new(file.reader().clone(), file.seq_id(), 0);
+            Arc::new(whole.referred(&reference))
+        };
+        vec![half(Reference::bottom(row)), half(Reference::top(row))]
     }
 
     fn file(&mut self, cells: &[(KeyValue, u64)]) -> Arc<StoreFile> {
@@ -172,9 +186,9 @@ impl TestRegion {
         let store = &self.stores[at];
         let files = store.view.files.clone();
         let kept = self.compacted(at, &[], &files, retention, smallest_read_point);
-        let file = (!kept.is_empty()).then(|| self.file(&kept));
+        let files = if kept.is_empty() { Vec::new() } else { self.files(&kept) };
         let view = &mut self.stores[at].view;
-        view.files = file.into_iter().collect();
+        view.files = files.into();
     }
 
     fn compacted(

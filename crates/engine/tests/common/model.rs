@@ -261,6 +261,30 @@ impl Model {
         }
     }
 
+    /// The region that a split leaves of this one, whose memory is in files: the rows for which `keeps` holds. Files without
+    /// any do not come along.
+    pub fn part(&self, keeps: impl Fn(&[u8]) -> bool) -> Model {
+        assert!(self.memory.iter().all(Vec::is_empty), "flushed before");
+        let mut part = self.clone();
+        for files in &mut part.files {
+            for file in files.iter_mut() {
+                file.retain(|cell| keeps(&cell.row));
+            }
+            files.retain(|file| !file.is_empty());
+        }
+        part
+    }
+
+    /// The region that a merge makes of this one and `other`, whose memories are in files.
+    pub fn merged(mut self, other: Model) -> Model {
+        assert!(self.memory.iter().chain(&other.memory).all(Vec::is_empty), "flushed before");
+        for (files, others) in self.files.iter_mut().zip(other.files) {
+            files.extend(others);
+        }
+        self.next_order = self.next_order.max(other.next_order);
+        self
+    }
+
     /// Files of a family.
     pub fn file_count(&self, family: usize) -> usize {
         self.files[family].len()

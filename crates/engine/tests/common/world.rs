@@ -55,8 +55,30 @@ pub async fn open_table(
     table: &TableDescriptor,
 ) -> Result<Opened, String> {
     let root = RootDir::new(FilePath::root());
+    root.write_region_info(&*fs, &region_info()).await.map_err(|error| format!("opening: {error}"))?;
+    let Regions { mut regions, log, services, dead } =
+        open_regions(env, fs, options, table, &[region_info()]).await?;
+    Ok(Opened { region: regions.remove(0), log, loader: services.loader, dead })
+}
+
+/// Open regions of one table, and what they stand on.
+pub struct Regions {
+    pub regions: Vec<Arc<Region>>,
+    pub log: Arc<Log>,
+    pub services: RegionServices,
+    pub dead: Arc<AtomicBool>,
+}
+
+/// Opens regions that have directories, over one log, after replaying all logs that are there.
+pub async fn open_regions(
+    env: &Env,
+    fs: Arc<dyn FileSystem>,
+    options: RegionOptions,
+    table: &TableDescriptor,
+    infos: &[RegionInfo],
+) -> Result<Regions, String> {
+    let root = RootDir::new(FilePath::root());
     let text = |error: &dyn std::fmt::Display| format!("opening: {error}");
-    root.write_region_info(&*fs, &region_info()).await.map_err(|error| text(&error))?;
     let mut runs: Vec<u64> = match fs.list(&root.wals_dir()).await {
         Ok(dirs) => dirs.iter().filter_map(|dir| dir.name.rsplit_once(',')?.1.parse().ok()).collect(),
         Err(_) => Vec::new(),
@@ -79,12 +101,15 @@ pub async fn open_table(
     let log =
         Log::start(env.clone(), fs.clone(), log_options, on_fatal).await.map_err(|error| text(&error))?;
     log.adopt(index.old_logs());
-    let entries = wal::recovery::read_region(fs.clone(), index, &region_info().encoded_name());
-    let services = services(env, fs, log.clone(), options);
-    let loader = services.loader.clone();
-    let opening = Opening { info: region_info(), table: Arc::new(table.clone()), entries: Box::new(entries) };
-    let region = Region::open(services, opening).await.map_err(|error| text(&error))?;
-    Ok(Opened { region, log, loader, dead })
+    let services = services(env, fs.clone(), log.clone(), options);
+    let mut regions = Vec::new();
+    for info in infos {
+        let entries = wal::recovery::read_region(fs.clone(), index.clone(), &info.encoded_name());
+        let opening =
+            Opening { info: info.clone(), table: Arc::new(table.clone()), entries: Box::new(entries) };
+        regions.push(Region::open(services.clone(), opening).await.map_err(|error| text(&error))?);
+    }
+    Ok(Regions { regions, log, services, dead })
 }
 
 /// What the region stands on, without a server.

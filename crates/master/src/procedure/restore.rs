@@ -5,6 +5,7 @@ use cell::region::RegionInfo;
 use cell::schema::{TableDescriptor, TableName};
 use layout::FileLink;
 use layout::snapshot::Manifest;
+use layout::store::StoreFileName;
 use layout::table::LinkedFile;
 use wire::exception::JavaException;
 use wire::meta::TableState;
@@ -67,7 +68,7 @@ pub(super) async fn plan(
 pub(super) async fn clone(context: &Context, plan: &Plan, snapshot: &str) -> Result<(), JavaException> {
     let (tables, name) = (&context.tables, &plan.table.name);
     if !tables.has_regions(name, &plan.regions).await? || plan.regions.is_empty() {
-        let links = links(&manifest(context, snapshot).await?, name)?;
+        let links = links(&whole_manifest(context, snapshot).await?, name)?;
         let cloned = tables.root().clone_table(tables.fs(), &plan.table, &plan.regions, &links);
         cloned.await.map_err(failed)?;
     }
@@ -82,7 +83,7 @@ pub(super) async fn restore(
     token: u64,
 ) -> Result<(), JavaException> {
     let (tables, name) = (&context.tables, &plan.table.name);
-    let links = links(&manifest(context, snapshot).await?, name)?;
+    let links = links(&whole_manifest(context, snapshot).await?, name)?;
     let replaced = tables.root().replace_table(tables.fs(), &plan.table, &plan.regions, &links, token);
     replaced.await.map_err(failed)?;
     let known = context.assignment.regions_of(name).into_iter().map(|(region, _)| region);
@@ -98,41 +99,59 @@ pub(super) async fn restore(
     Ok(())
 }
 
+/// What a snapshot holds, without regions that are served by nobody.
 async fn manifest(context: &Context, snapshot: &str) -> Result<Manifest, JavaException> {
+    let mut manifest = whole_manifest(context, snapshot).await?;
+    manifest.regions.retain(|region| is_served(&region.info));
+    Ok(manifest)
+}
+
+/// Whether somebody serves a region of a snapshot: not the parent of a split, whose files its daughters have.
+fn is_served(region: &RegionInfo) -> bool {
+    !(region.split && region.offline) && region.replica_id == 0
+}
+
+async fn whole_manifest(context: &Context, snapshot: &str) -> Result<Manifest, JavaException> {
     let (fs, root) = (context.tables.fs(), context.tables.root());
     if root.find_snapshot(fs, snapshot).await.map_err(failed)?.is_none() {
         return Err(refusal::no_such_snapshot(snapshot));
     }
-    let mut manifest = match root.read_snapshot(fs, snapshot).await {
+    match root.read_snapshot(fs, snapshot).await {
         Err(error @ (layout::Error::Corrupt { .. } | layout::Error::Unsupported { .. })) => {
-            return Err(JavaException::do_not_retry(error.to_string()));
+            Err(JavaException::do_not_retry(error.to_string()))
         }
-        read => read.map_err(failed)?,
-    };
-    // Parents of splits are served by nobody.
-    manifest
-        .regions
-        .retain(|region| !(region.info.split && region.info.offline) && region.info.replica_id == 0);
-    Ok(manifest)
+        read => read.map_err(failed),
+    }
 }
 
 fn renamed(region: &RegionInfo, table: &TableName) -> RegionInfo {
     RegionInfo::new(table.clone(), region.start_key.clone(), region.end_key.clone(), region.region_id)
 }
 
-/// Links from the regions of `table` to all files of the snapshot.
+/// Links from the regions of `table` to all files of the snapshot; references for those of which a region has a part.
 fn links(manifest: &Manifest, table: &TableName) -> Result<Vec<LinkedFile>, JavaException> {
     let mut links = Vec::new();
-    for region in &manifest.regions {
+    for region in manifest.regions.iter().filter(|region| is_served(&region.info)) {
         for (family, files) in &region.families {
             for file in files {
-                let link = FileLink::to(&region.info, family, &file.name).ok_or_else(|| {
-                    JavaException::do_not_retry(format!("{:?} is no name of a file", file.name))
-                })?;
+                let no_file = || JavaException::do_not_retry(format!("{:?} is no name of a file", file.name));
+                let link = FileLink::to(&region.info, family, &file.name).ok_or_else(no_file)?;
+                let reference = match (&file.reference, StoreFileName::parse(&file.name)) {
+                    (Some(reference), Some(StoreFileName::Reference { region: parent, .. })) => {
+                        Some((reference.clone(), parent_in(manifest, table, parent)))
+                    }
+                    _ => None,
+                };
                 let region = renamed(&region.info, table);
-                links.push(LinkedFile { region, family: family.clone(), link });
+                links.push(LinkedFile { region, family: family.clone(), link, reference });
             }
         }
     }
     Ok(links)
+}
+
+/// The encoded name that the parent named in a reference has, or would have, in `table`.
+fn parent_in(manifest: &Manifest, table: &TableName, parent: String) -> String {
+    let known = manifest.regions.iter().find(|region| region.info.encoded_name() == parent);
+    known.map_or(parent, |region| renamed(&region.info, table).encoded_name())
 }

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use cell::region::RegionInfo;
 use cell::schema::{TableDescriptor, TableName};
 use layout::FileLink;
+use layout::reference::is_reference;
 use layout::snapshot::{Manifest, SnapshotFile, SnapshotRegion};
 use proto::SnapshotDescription;
 use proto::snapshot_description::Type;
@@ -111,7 +112,11 @@ async fn of_closed(
     let mut families = Vec::new();
     for family in table.families.keys() {
         let listed = root.list_store_files(fs, region, family).await.map_err(failed)?;
-        let files = listed.iter().map(|file| SnapshotFile { name: file.path.name().into(), len: file.len });
+        let files = listed.into_iter().map(|file| SnapshotFile {
+            name: file.path.name().into(),
+            len: file.len,
+            reference: file.reference,
+        });
         families.push((family.clone(), files.collect()));
     }
     Ok(families)
@@ -129,7 +134,13 @@ async fn with_lengths(
         let gone = || JavaException::io(format!("{name} of {} is gone", region.encoded_name()));
         let link = FileLink::to(region, family, &name).ok_or_else(gone)?;
         let (_, status) = link.find(root, fs).await.map_err(failed)?.ok_or_else(gone)?;
-        files.push(SnapshotFile { len: status.len, name });
+        let reference = match is_reference(&name) {
+            true => {
+                Some(root.find_reference(fs, region, family, &name).await.map_err(failed)?.ok_or_else(gone)?)
+            }
+            false => None,
+        };
+        files.push(SnapshotFile { len: status.len, name, reference });
     }
     Ok(files)
 }

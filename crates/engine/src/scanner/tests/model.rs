@@ -142,14 +142,19 @@ fn scans() -> impl Strategy<Value = Scan> {
 fn file_kinds() -> impl Strategy<Value = FileKind> {
     let encoding = prop_oneof![
         Just(BlockEncoding::None),
+        Just(BlockEncoding::Prefix),
+        Just(BlockEncoding::Diff),
         Just(BlockEncoding::FastDiff),
         Just(BlockEncoding::RowIndexV1)
     ];
     let bloom = prop_oneof![Just(BloomType::None), Just(BloomType::Row), Just(BloomType::RowCol)];
-    (1..300u32, encoding, bloom).prop_map(|(block_bytes, encoding, bloom)| FileKind {
+    // Some split all rows from none.
+    let split_row = proptest::option::of(proptest::sample::select(vec!["", "a", "aba", "b", "c", "d", "e"]));
+    (1..300u32, encoding, bloom, split_row).prop_map(|(block_bytes, encoding, bloom, split_row)| FileKind {
         block_bytes,
         encoding,
         bloom,
+        split_row,
     })
 }
 

@@ -8,7 +8,8 @@ use bytes::Bytes;
 use tracing::error;
 
 use crate::budget::{FlushReason, Maintenance};
-use crate::region::{CompactionKind, Region};
+use crate::compaction::Ask;
+use crate::region::{Region, Unhurried};
 
 /// Does each wish in a background task of its own, the same wish only once at a time.
 pub struct Chores {
@@ -63,7 +64,12 @@ impl Maintenance for Chores {
     fn compaction_wanted(&self, region: &Arc<Region>, family: &[u8]) {
         let family = Bytes::copy_from_slice(family);
         self.start(region, Some(family.clone()), |region| async move {
-            if let Err(error) = region.compact(Some(&family), CompactionKind::Minor).await {
+            let compacted = match region.select_compaction(&family, Ask::default()).await {
+                Ok(Some(selected)) => region.run_compaction(selected, &Unhurried).await.map(drop),
+                Ok(None) => Ok(()),
+                Err(error) => Err(error),
+            };
+            if let Err(error) = compacted {
                 error!(region = %region.name(), %error, "compaction failed; the files are as they were");
             }
         });

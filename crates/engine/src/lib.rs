@@ -7,6 +7,7 @@
 //! * [`mvcc`], [`row_locks`]: the order of writes, and what may be read;
 //! * [`nonces`]: what was carried out already, for clients that ask again;
 //! * [`replay`]: edits of a log that are not in files yet;
+//! * [`compaction`]: which files are compacted;
 //! * [`budget`], [`chores`]: memory of memstores, the wish to be flushed, and who follows it.
 //!
 //! The reading half:
@@ -18,6 +19,7 @@
 
 pub mod budget;
 pub mod chores;
+pub mod compaction;
 pub mod error;
 pub mod filter;
 pub mod half;

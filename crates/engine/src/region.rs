@@ -41,7 +41,7 @@ use fs::FileSystem;
 use wal::marker::MarkedRegion;
 
 pub use change::Changed;
-pub use compact::CompactionKind;
+pub use compact::{CompactionKind, Pace, Selected, Unhurried};
 pub use figures::{RegionFigures, StoreFigures};
 pub(crate) use files::open_files;
 pub use flush::Flushed;
@@ -51,6 +51,7 @@ pub use options::RegionOptions;
 pub use split_policy::SplitOptions;
 
 use crate::budget::{FlushReason, Maintenance, MemstoreBudget};
+use crate::compaction::Settings;
 use crate::error::{Error, Result};
 use crate::mvcc::Mvcc;
 use crate::nonces::Nonces;
@@ -115,8 +116,13 @@ pub struct Region {
     state: AtomicU8,
     // One flush at a time; what is left of one that failed.
     flushing: tokio::sync::Mutex<Option<flush::Pending>>,
-    // One compaction of a store at a time.
-    compacting: Vec<tokio::sync::Mutex<()>>,
+    // By store: which files are compacted when.
+    compaction_settings: Vec<Settings>,
+    // By store: what is being compacted.
+    compacting: Vec<Mutex<compact::InProgress>>,
+    // Read as long as a compaction runs; a close waits for its end.
+    compactions_run: tokio::sync::RwLock<()>,
+    archiving: tokio::sync::Mutex<()>,
     // Compacted away, in their directories until no view holds them: index of the store and file.
     retired: Mutex<Vec<(usize, Arc<StoreFile>)>>,
     // Names that may be in a store's directory although no view has the file: index of the store and name.

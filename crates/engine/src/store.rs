@@ -3,8 +3,8 @@
 //! Readers never lock: they take a [`StoreView`], which is replaced whole when a flush or a compaction publishes its
 //! result, and keep it as long as they read. Invariants:
 //!
-//! * Files are ordered from the oldest to the newest: by sequence id, then larger first, then by name. All cells of the
-//!   snapshot are newer than those of the files, all of the active memstore newer than those of the snapshot.
+//! * Files are ordered from the oldest to the newest: by sequence id, then by timestamp (a compaction that cuts its output
+//!   by time makes several of one sequence id), then larger first, then by name. All cells of the snapshot are newer than those of the files, all of the active memstore newer than those of the snapshot.
 //! * Every view of a region that was ever current holds all cells that a reader at its time may see: what a flush or a
 //!   compaction drops is dropped for the read points of all readers registered when it began, and none comes later at
 //!   an older one.
@@ -137,11 +137,11 @@ impl StoreView {
         StoreView { active: self.active.clone(), snapshot: None, files: in_order(files) }
     }
 
-    /// The view when `output` takes the place of `inputs`.
-    pub(crate) fn compacted(&self, inputs: &[Arc<StoreFile>], output: Option<Arc<StoreFile>>) -> StoreView {
-        let is_input = |file: &Arc<StoreFile>| inputs.iter().any(|input| Arc::ptr_eq(input, file));
-        let files: Vec<_> = self.files.iter().filter(|file| !is_input(file)).cloned().chain(output).collect();
-        StoreView { files: in_order(files), ..self.clone() }
+    /// The view when `outputs` take the place of `inputs`.
+    pub(crate) fn compacted(&self, inputs: &[Arc<StoreFile>], outputs: &[Arc<StoreFile>]) -> StoreView {
+        let is_input = |file: &&Arc<StoreFile>| inputs.iter().any(|input| Arc::ptr_eq(input, file));
+        let left = self.files.iter().filter(|file| !is_input(file));
+        StoreView { files: in_order(left.chain(outputs).cloned().collect()), ..self.clone() }
     }
 
     /// Bytes of the memstores as the memory budget counts them.
@@ -166,15 +166,24 @@ impl StoreView {
     }
 }
 
-/// Sorts the files of a store from the oldest to the newest as HBase does (`StoreFileComparators.SEQ_ID`).
+/// Sorts the files of a store from the oldest to the newest as HBase does where files are cut by time
+/// (`StoreFileComparators.SEQ_ID_MAX_TIMESTAMP`). In other stores no two files have the same sequence id, but for bulk
+/// loaded ones, whose cells differ in theirs.
 fn in_order(mut files: Vec<Arc<StoreFile>>) -> Arc<[Arc<StoreFile>]> {
     files.sort_by(|left, right| {
         left.seq_id()
             .cmp(&right.seq_id())
+            .then_with(|| max_timestamp(left).cmp(&max_timestamp(right)))
             .then_with(|| right.len().cmp(&left.len()))
             .then_with(|| left.name().cmp(right.name()))
     });
     files.into()
+}
+
+/// The newest timestamp in a file; that of a file without cells is the greatest.
+fn max_timestamp(file: &StoreFile) -> i64 {
+    let range = file.reader().info().time_range;
+    if range.min > range.max { i64::MAX } else { range.max }
 }
 
 /// The views of all stores of a region at one moment, by family in order of names.

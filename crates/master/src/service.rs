@@ -41,6 +41,8 @@ impl MasterService for Master {
         initialized get_table_names(GetTableNamesRequest) -> GetTableNamesResponse = tables::names;
         initialized list_table_names_by_state(ListTableNamesByStateRequest) -> ListTableNamesByStateResponse = tables::names_by_state;
         initialized get_cluster_status(GetClusterStatusRequest) -> GetClusterStatusResponse = cluster::status;
+        initialized last_major_compaction(MajorCompactionTimestampRequest) -> MajorCompactionTimestampResponse = cluster::last_major_compaction;
+        initialized last_major_compaction_of_region(MajorCompactionTimestampForRegionRequest) -> MajorCompactionTimestampResponse = cluster::last_major_compaction_of_region;
         always is_master_running(IsMasterRunningRequest) -> IsMasterRunningResponse = cluster::is_running;
         initialized delete_table(DeleteTableRequest) -> DeleteTableResponse = tables::delete;
         initialized add_column(AddColumnRequest) -> AddColumnResponse = alter::add_family;

@@ -13,6 +13,7 @@ use wire::service::AdminService;
 
 use crate::errors::java_exception;
 use crate::load;
+use crate::schedule::compactions::Pool;
 use crate::server::RegionServer;
 
 /// The service over a server.
@@ -28,7 +29,7 @@ impl Admin {
         request: proto::GetRegionInfoRequest,
     ) -> Answer<proto::GetRegionInfoResponse> {
         let region = self.find(&request.region)?;
-        let state = self.0.schedule().compaction_state(&region);
+        let state = self.0.schedule().compactions().state(&region);
         Ok(proto::GetRegionInfoResponse {
             region_info: region.info().into(),
             compaction_state: request.compaction_state().then_some(state as i32),
@@ -74,17 +75,31 @@ impl Admin {
             None => region.flush().await,
         };
         let flushed = flushed.map_err(|error| java_exception(&error))?;
+        // The master flushes tables with markers, and asks for no compaction then, as in HBase.
+        if !request.write_flush_wal_marker() {
+            region.want_compactions();
+        }
         Ok(flush_response(&region, flushed != engine::region::Flushed::Nothing))
     }
 
     async fn compact(&self, request: proto::CompactRegionRequest) -> Answer<proto::CompactRegionResponse> {
         let region = self.find(&request.region)?;
-        if let Some(family) = &request.family {
-            region.store_files(family).map_err(|error| java_exception(&error))?;
-        }
         let kind = if request.major() { CompactionKind::Major } else { CompactionKind::Minor };
-        self.0.schedule().compact(&region, request.family.as_deref(), kind);
+        let asked = self.0.schedule().compactions().ask(&region, request.family.as_deref(), kind).await;
+        asked.map_err(|error| java_exception(&error))?;
         Ok(proto::CompactRegionResponse {})
+    }
+
+    fn clear_queues(
+        &self,
+        request: &proto::ClearCompactionQueuesRequest,
+    ) -> Answer<proto::ClearCompactionQueuesResponse> {
+        for name in &request.queue_name {
+            let pool =
+                Pool::of_name(name).ok_or_else(|| JavaException::io(format!("Unknown queue name {name}")))?;
+            self.0.schedule().compactions().clear(pool);
+        }
+        Ok(proto::ClearCompactionQueuesResponse {})
     }
 
     async fn roll(&self) -> Answer<proto::RollWalWriterResponse> {
@@ -193,6 +208,21 @@ impl AdminService for Admin {
         request: proto::CompactRegionRequest,
     ) -> BoxFuture<'_, Answer<proto::CompactRegionResponse>> {
         Box::pin(self.compact(request))
+    }
+
+    fn compaction_switch(
+        &self,
+        request: proto::CompactionSwitchRequest,
+    ) -> BoxFuture<'_, Answer<proto::CompactionSwitchResponse>> {
+        let prev_state = self.0.schedule().compactions().switch(request.enabled);
+        ready(Ok(proto::CompactionSwitchResponse { prev_state }))
+    }
+
+    fn clear_compaction_queues(
+        &self,
+        request: proto::ClearCompactionQueuesRequest,
+    ) -> BoxFuture<'_, Answer<proto::ClearCompactionQueuesResponse>> {
+        ready(self.clear_queues(&request))
     }
 
     fn roll_wal_writer(

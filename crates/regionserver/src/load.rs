@@ -29,7 +29,7 @@ pub fn region_load(region: &Region, schedule: &Schedule) -> proto::RegionLoad {
         data_locality: Some(1.0),
         store_complete_sequence_id: store_sequence_ids(&figures),
         last_major_compaction_ts: Some(oldest_major_ms(&figures)),
-        compaction_state: Some(schedule.compaction_state(region) as i32),
+        compaction_state: Some(schedule.compactions().state(region) as i32),
         ..proto::RegionLoad::default()
     }
 }

@@ -1,12 +1,18 @@
 //! When regions are flushed and compacted: wishes of the write path become background tasks, a few at a time.
 //!
+//! * [`compactions`]: whose turn it is to be compacted;
+//! * [`throughput`]: how fast that goes.
+//!
 //! A region that utters the same wish again while it waits or is carried out is not noted twice. When all memstores
 //! together are over the low mark, the largest are flushed first, whoever uttered the wish. A flush that failed is tried
 //! again until it succeeds or the region is gone: nobody may write to a region whose memstore is full, so nobody would
 //! utter the wish.
 
-use std::collections::hash_map::Entry;
-use std::collections::{HashMap, HashSet};
+pub mod compactions;
+pub mod throughput;
+
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
@@ -14,18 +20,16 @@ use base::env::{Env, TaskClass};
 use engine::Region;
 use engine::budget::{FlushReason, Maintenance, MemstoreBudget};
 use engine::region::CompactionKind;
-use proto::get_region_info_response::CompactionState;
 use tokio::sync::Semaphore;
 use tracing::{info, warn};
 
 use crate::regions::OnlineRegions;
+use crate::schedule::compactions::{CompactionOptions, Compactions};
 
 /// Flushes that run at once (`hbase.hstore.flusher.count`).
 const FLUSHES_AT_ONCE: usize = 2;
 /// Between a flush that failed and the next try (a disk that was full may have room again).
 const FLUSH_RETRY_PERIOD: Duration = Duration::from_secs(5);
-/// Compactions that run at once.
-const COMPACTIONS_AT_ONCE: usize = 1;
 
 /// Carries out the wishes of regions.
 pub struct Schedule {
@@ -34,58 +38,36 @@ pub struct Schedule {
     budget: Arc<MemstoreBudget>,
     this: Weak<Schedule>,
     flush_slots: Semaphore,
-    compaction_slots: Semaphore,
     // Encoded names of regions whose wish is noted or being carried out.
     flushing: Mutex<HashSet<Arc<str>>>,
-    compacting: Mutex<HashMap<Arc<str>, Compactions>>,
-}
-
-/// A region's compactions of each kind that are noted or being carried out.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Compactions {
-    minor: usize,
-    major: usize,
-}
-
-impl Compactions {
-    fn of_kind(&mut self, kind: CompactionKind) -> &mut usize {
-        match kind {
-            CompactionKind::Minor => &mut self.minor,
-            CompactionKind::Major => &mut self.major,
-        }
-    }
+    compactions: Arc<Compactions>,
+    // Looks at all stores so far.
+    rounds: AtomicU64,
 }
 
 impl Schedule {
     /// A schedule for the regions of a server.
-    pub fn new(env: Env, regions: Arc<OnlineRegions>, budget: Arc<MemstoreBudget>) -> Arc<Schedule> {
+    pub fn new(
+        env: Env,
+        regions: Arc<OnlineRegions>,
+        budget: Arc<MemstoreBudget>,
+        compactions: CompactionOptions,
+    ) -> Arc<Schedule> {
         Arc::new_cyclic(|this| Schedule {
+            compactions: Compactions::new(env.clone(), compactions),
             env,
             regions,
             budget,
             this: this.clone(),
             flush_slots: Semaphore::new(FLUSHES_AT_ONCE),
-            compaction_slots: Semaphore::new(COMPACTIONS_AT_ONCE),
             flushing: Mutex::default(),
-            compacting: Mutex::default(),
+            rounds: AtomicU64::new(0),
         })
     }
 
-    /// Regions with compactions noted or running.
-    pub fn compactions(&self) -> usize {
-        lock(&self.compacting).len()
-    }
-
-    /// What is to be compacted of a region, or being compacted. From the wish until all its stores are done, so that who
-    /// waits for the end of a compaction sees neither the time before its turn nor that between two stores as the end.
-    pub fn compaction_state(&self, region: &Region) -> CompactionState {
-        let compactions = lock(&self.compacting).get(region.encoded_name()).copied().unwrap_or_default();
-        match (compactions.minor > 0, compactions.major > 0) {
-            (false, false) => CompactionState::None,
-            (true, false) => CompactionState::Minor,
-            (false, true) => CompactionState::Major,
-            (true, true) => CompactionState::MajorAndMinor,
-        }
+    /// Whose turn it is to be compacted.
+    pub fn compactions(&self) -> &Compactions {
+        &self.compactions
     }
 
     /// Flushes noted or running.
@@ -111,55 +93,29 @@ impl Schedule {
         }
     }
 
-    /// Compacts every store that has enough files, whatever made them, and archives files that were compacted away but
-    /// still read then.
-    pub async fn look_after_files(&self) {
-        for region in self.regions.all() {
-            region.archive_retired().await;
-            region.want_compactions();
-        }
-    }
-
-    /// Compacts a region (or one family of it) when its turn comes.
-    pub fn compact(&self, region: &Arc<Region>, family: Option<&[u8]>, kind: CompactionKind) {
-        let Some(this) = self.this.upgrade() else { return };
-        if !self.note(region, kind) {
-            return;
-        }
-        let (region, family) = (region.clone(), family.map(<[u8]>::to_vec));
-        self.env.spawn(TaskClass::Background, async move {
-            let slot = this.compaction_slots.acquire().await;
-            let outcome = region.compact(family.as_deref(), kind).await;
-            drop(slot);
-            this.forget(&region, kind);
-            match outcome {
-                Ok(_) => {}
-                Err(error) => {
-                    warn!(region = %region.name(), %error, "compaction failed; the files stay as they are")
+    /// Looks at all stores: notes those that have enough files, whatever made them, and those of which all files are due.
+    /// Called every ten seconds; settings of the stores say how often each is looked at.
+    pub fn look_at_stores(&self) {
+        let (round, regions) = (self.rounds.fetch_add(1, Relaxed), self.regions.all());
+        for region in &regions {
+            for (family, kind) in region.stores_due(round) {
+                let wanted = match kind {
+                    CompactionKind::Major => region.want_major_compaction(&family),
+                    CompactionKind::Minor => Ok(()),
+                };
+                if wanted.is_ok() {
+                    self.compactions.wish(region, &family);
                 }
             }
-        });
-    }
-
-    /// Notes a compaction; false for a minor one of a region that waits for its turn already.
-    fn note(&self, region: &Region, kind: CompactionKind) -> bool {
-        let mut compacting = lock(&self.compacting);
-        let noted = compacting.entry(region.encoded_name().clone()).or_default();
-        if kind == CompactionKind::Minor && *noted != Compactions::default() {
-            return false;
         }
-        *noted.of_kind(kind) += 1;
-        true
+        let pressures = regions.iter().map(|region| region.compaction_pressure());
+        self.compactions.tune(pressures.fold(0.0, f64::max));
     }
 
-    /// A compaction has ended.
-    fn forget(&self, region: &Region, kind: CompactionKind) {
-        let mut compacting = lock(&self.compacting);
-        if let Entry::Occupied(mut noted) = compacting.entry(region.encoded_name().clone()) {
-            *noted.get_mut().of_kind(kind) -= 1;
-            if *noted.get() == Compactions::default() {
-                noted.remove();
-            }
+    /// Archives files that were compacted away but still read then.
+    pub async fn archive_compacted_files(&self) {
+        for region in self.regions.all().iter().filter(|region| region.has_unheld_files()) {
+            region.archive_retired().await;
         }
     }
 
@@ -224,7 +180,7 @@ impl Maintenance for Schedule {
     }
 
     fn compaction_wanted(&self, region: &Arc<Region>, family: &[u8]) {
-        self.compact(region, Some(family), CompactionKind::Minor);
+        self.compactions.wish(region, family);
     }
 }
 

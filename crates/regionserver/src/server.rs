@@ -23,13 +23,14 @@ use crate::load::{megabytes, region_load};
 use crate::regions::OnlineRegions;
 use crate::scanners::Scanners;
 use crate::schedule::Schedule;
+use crate::schedule::compactions::CompactionOptions;
 
 /// The pause between reports to the master (`hbase.regionserver.msginterval`).
 const REPORT_PERIOD: Duration = Duration::from_secs(3);
 /// The pause between looks at leases and logs.
 const CHORE_PERIOD: Duration = Duration::from_secs(1);
-/// The pause between looks for stores with many files that nobody asked to compact.
-const COMPACTION_CHECK_PERIOD: Duration = Duration::from_secs(300);
+/// The pause between looks at stores that nobody asked to compact (`hbase.regionserver.compaction.check.period`).
+const COMPACTION_CHECK_PERIOD: Duration = Duration::from_secs(10);
 
 /// What a region server needs to begin.
 pub struct RegionServerParts {
@@ -58,6 +59,8 @@ pub struct RegionServerParts {
 pub struct RegionServerOptions {
     /// Of its regions.
     pub region: RegionOptions,
+    /// When and how fast its regions are compacted.
+    pub compaction: CompactionOptions,
     /// The memory of the process: memstores, cache, requests and answers are parts of it (`grampus.memory`).
     pub memory_bytes: u64,
     /// Bytes of all memstores at which writes are refused.
@@ -136,7 +139,8 @@ impl RegionServer {
 
         let regions = Arc::new(OnlineRegions::default());
         let budget = Arc::new(MemstoreBudget::new(options.memstore_bytes, options.memstore_low_mark));
-        let schedule = Schedule::new(env.clone(), regions.clone(), budget.clone());
+        let schedule =
+            Schedule::new(env.clone(), regions.clone(), budget.clone(), options.compaction.clone());
         let services = RegionServices {
             env: env.clone(),
             fs,
@@ -196,13 +200,14 @@ impl RegionServer {
             loop {
                 clock.sleep(COMPACTION_CHECK_PERIOD).await;
                 let Some(server) = checker.upgrade() else { return };
-                server.schedule.look_after_files().await;
+                server.schedule.look_at_stores();
             }
         });
         let clock = self.env().clock.clone();
         self.env().spawn(TaskClass::Service, async move {
             while let Some(server) = chores.upgrade() {
                 server.do_chores();
+                server.schedule.archive_compacted_files().await;
                 drop(server);
                 clock.sleep(CHORE_PERIOD).await;
             }

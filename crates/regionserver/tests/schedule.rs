@@ -21,6 +21,7 @@ use layout::RootDir;
 use proto::get_region_info_response::CompactionState;
 use regionserver::regions::OnlineRegions;
 use regionserver::schedule::Schedule;
+use regionserver::schedule::compactions::{CompactionOptions, Pool};
 use wal::{Log, LogOptions};
 
 /// Longer than any pause between two tries.
@@ -48,7 +49,7 @@ async fn world() -> World {
     let log = Log::start(env.clone(), fs.clone(), options, Arc::new(|_: &wal::Error| ())).await.unwrap();
     let regions = Arc::new(OnlineRegions::default());
     let budget = Arc::new(MemstoreBudget::unlimited());
-    let schedule = Schedule::new(env.clone(), regions.clone(), budget.clone());
+    let schedule = Schedule::new(env.clone(), regions.clone(), budget.clone(), CompactionOptions::default());
     let services = RegionServices {
         env: env.clone(),
         fs: fs.clone(),
@@ -121,24 +122,132 @@ fn a_region_that_is_gone_is_not_flushed_any_more() {
     });
 }
 
-/// Who waits for the end of a compaction asks for the state, also before its turn has come.
-#[test]
-fn a_region_is_compacting_from_the_wish_to_the_end_of_its_last_compaction() {
-    run(async {
-        let world = world().await;
-        world.put("a").await;
-        world.region.flush().await.unwrap();
-        let state = || world.schedule.compaction_state(&world.region);
-        assert_eq!(state(), CompactionState::None);
-        world.schedule.compact(&world.region, None, CompactionKind::Minor);
-        assert_eq!(state(), CompactionState::Minor);
-        world.schedule.compact(&world.region, None, CompactionKind::Major);
-        world.schedule.compact(&world.region, None, CompactionKind::Major);
-        world.schedule.compact(&world.region, None, CompactionKind::Minor);
-        assert_eq!(state(), CompactionState::MajorAndMinor);
-        while state() != CompactionState::None {
+impl World {
+    /// Makes a file of one row.
+    async fn file(&self, row: &str) {
+        self.put(row).await;
+        self.region.flush().await.unwrap();
+    }
+
+    fn files(&self) -> usize {
+        self.region.figures().stores[0].files
+    }
+
+    fn state(&self) -> CompactionState {
+        self.schedule.compactions().state(&self.region)
+    }
+
+    async fn ask(&self, kind: CompactionKind) {
+        self.schedule.compactions().ask(&self.region, None, kind).await.unwrap();
+    }
+
+    async fn settle(&self) {
+        while self.state() != CompactionState::None || self.schedule.compactions().waiting() > 0 {
             tokio::task::yield_now().await;
         }
-        assert_eq!(world.region.figures().compactions, 2, "a single file is rewritten only by major ones");
+    }
+}
+
+/// Who waits for the end of a compaction asks for the state, also before its turn has come.
+#[test]
+fn a_region_is_compacting_from_the_call_to_the_end() {
+    run(async {
+        let world = world().await;
+        world.file("a").await;
+        world.ask(CompactionKind::Minor).await;
+        assert_eq!(world.state(), CompactionState::None, "a single file is not for a minor one");
+        world.ask(CompactionKind::Major).await;
+        assert_eq!(world.state(), CompactionState::Major);
+        for row in ["b", "c", "d"] {
+            world.file(row).await;
+        }
+        world.ask(CompactionKind::Minor).await;
+        assert_eq!(world.state(), CompactionState::MajorAndMinor, "of the files behind those of the first");
+        world.settle().await;
+        assert_eq!((world.files(), world.region.figures().compactions), (2, 2));
+    });
+}
+
+/// A wish for a major compaction that finds another at work is carried out with the next one of the store.
+#[test]
+fn a_major_compaction_that_cannot_be_now_comes_later() {
+    run(async {
+        let world = world().await;
+        world.file("a").await;
+        world.ask(CompactionKind::Major).await;
+        world.ask(CompactionKind::Major).await;
+        world.settle().await;
+        assert_eq!(world.region.figures().compactions, 1);
+        world.ask(CompactionKind::Minor).await;
+        world.settle().await;
+        assert_eq!(world.region.figures().compactions, 2);
+        world.ask(CompactionKind::Minor).await;
+        assert_eq!(world.state(), CompactionState::None);
+    });
+}
+
+#[test]
+fn while_they_are_off_nothing_is_compacted() {
+    run(async {
+        let world = world().await;
+        let compactions = world.schedule.compactions();
+        for row in ["a", "b", "c"] {
+            world.file(row).await;
+        }
+        assert!(compactions.switch(false), "they were on");
+        assert!(!compactions.switch(false), "they are off");
+        world.ask(CompactionKind::Minor).await;
+        world.schedule.look_at_stores();
+        world.settle().await;
+        assert_eq!(world.files(), 3);
+        compactions.switch(true);
+        world.schedule.look_at_stores();
+        world.settle().await;
+        assert_eq!(world.files(), 3, "stores are looked at once in a thousand times");
+        world.region.want_compactions();
+        world.settle().await;
+        assert_eq!(world.files(), 1);
+    });
+}
+
+#[test]
+fn what_waits_can_be_forgotten() {
+    run(async {
+        let world = world().await;
+        world.file("a").await;
+        world.ask(CompactionKind::Major).await;
+        for row in ["b", "c", "d"] {
+            world.file(row).await;
+        }
+        world.ask(CompactionKind::Minor).await;
+        assert_eq!(world.schedule.compactions().waiting(), 1, "one at once");
+        world.schedule.compactions().clear(Pool::Short);
+        assert_eq!(world.state(), CompactionState::Major);
+        world.settle().await;
+        assert_eq!(world.files(), 4, "the newer ones are as they were");
+        world.ask(CompactionKind::Minor).await;
+        world.settle().await;
+        assert_eq!(world.files(), 1, "and may be taken again");
+    });
+}
+
+#[test]
+fn compacted_files_are_archived_soon_after_the_last_scanner_let_go_of_them() {
+    run(async {
+        let world = world().await;
+        world.file("a").await;
+        let scanner = world.region.scanner(&cell::query::Scan::default()).unwrap();
+        world.ask(CompactionKind::Major).await;
+        world.settle().await;
+        world.schedule.archive_compacted_files().await;
+        let directory = FilePath::root().join("data/default/t");
+        let count = async || {
+            let dir = directory.join(world.region.encoded_name()).join("f");
+            world.faulty.list(&dir).await.unwrap().len()
+        };
+        assert_eq!(count().await, 2, "a scanner reads the old one");
+        drop(scanner);
+        world.schedule.archive_compacted_files().await;
+        assert_eq!(count().await, 1);
     });
 }

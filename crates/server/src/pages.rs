@@ -194,7 +194,8 @@ impl Facts for RegionServerPages {
             fact("Logs kept", log.logs.to_string()),
             fact("Edits and commit groups", format!("{} in {}", log.edits, log.groups)),
             fact("Flushes under way", self.server.schedule().flushes().to_string()),
-            fact("Compactions under way", self.server.schedule().compactions().to_string()),
+            fact("Compactions under way", self.server.schedule().compactions().running().to_string()),
+            fact("Compactions waiting", self.server.schedule().compactions().waiting().to_string()),
         ];
         StatusPage {
             title: "Grampus region server".into(),
@@ -276,7 +277,7 @@ fn show_server(metrics: &Metrics, server: &Arc<RegionServer>) {
     gauge("blockCacheHitCount", |server| server.cache_stats().hits);
     gauge("blockCacheMissCount", |server| server.cache_stats().misses);
     gauge("flushQueueLength", |server| server.schedule().flushes() as u64);
-    gauge("compactionQueueLength", |server| server.schedule().compactions() as u64);
+    gauge("compactionQueueLength", |server| server.schedule().compactions().waiting() as u64);
 }
 
 fn sum(server: &RegionServer, of: fn(&engine::region::RegionFigures) -> u64) -> u64 {

@@ -13,11 +13,15 @@ use base::config::{Config, MemoryParts, Sources};
 use base::env::{Env, Listener, TaskClass};
 use base::pool::Pool;
 use cell::region::ServerName;
+use engine::compaction::settings::WindowSettings;
+use engine::compaction::{Engine, Policy, Settings, SiteSettings};
 use fs::{FilePath, FileSystem};
 use layout::RootDir;
 use master::procedure::journal::Journal;
 use master::store::MasterStore;
 use master::{Master, MasterParts};
+use regionserver::schedule::compactions::CompactionOptions;
+use regionserver::schedule::throughput::ThroughputOptions;
 use regionserver::{Admin, ClientRpc, RegionServer, RegionServerOptions, RegionServerParts};
 use rpc::server::Shared;
 use rpc::{ServerOptions, Service};
@@ -436,16 +440,26 @@ fn region_server_options(config: &Config, memory: &MemoryParts) -> RegionServerO
             cell_bytes_max: config.cell_bytes_max.unwrap_or(0),
             row_bytes_max: config.row_bytes_max.min(memory.answers / 2),
             log_queue_bytes_max: memory.requests.min(LOG_QUEUE_BYTES_MAX),
-            compaction_files_min: config.compaction_files_min as usize,
-            blocking_files: config.blocking_store_files as usize,
             split: engine::region::SplitOptions {
                 policy: config.split_policy.clone(),
                 file_bytes_max: config.split_bytes_max,
                 file_bytes_jitter: config.split_bytes_jitter,
                 sums_stores: config.split_sums_stores,
-                initial_bytes: config.split_bytes_initial,
+                initial_bytes: config.split_bytes_initial.filter(|bytes| *bytes > 0),
             },
+            compaction: compaction_settings(config),
+            blocking_wait: Duration::from_millis(config.blocking_wait_ms),
+            purge_deletes_after: Duration::from_millis(config.purge_deletes_after_ms),
             ..engine::region::RegionOptions::default()
+        },
+        compaction: CompactionOptions {
+            long_at_once: config.long_compactions as usize,
+            short_at_once: config.short_compactions as usize,
+            enabled: config.compaction_enabled,
+            throughput: ThroughputOptions {
+                lower_bytes: config.compaction_speed_min,
+                higher_bytes: config.compaction_speed_max,
+            },
         },
         memory_bytes: memory.total,
         memstore_bytes: memory.memstores,
@@ -462,6 +476,46 @@ fn region_server_options(config: &Config, memory: &MemoryParts) -> RegionServerO
         minibatch_changes: config.minibatch_changes as usize,
         rejects_large_batches: config.reject_large_batches,
         nonce_grace: Duration::from_millis(config.nonce_grace_ms),
+    }
+}
+
+/// Which files are compacted, where tables and families do not say.
+fn compaction_settings(config: &Config) -> SiteSettings {
+    let millis = |ms: u64| i64::try_from(ms).unwrap_or(i64::MAX);
+    let policy = match Engine::of_class(&config.store_engine) {
+        Some(Engine::DateTiered) => Some(Policy::DateTiered),
+        _ => Policy::of_class(&config.compaction_policy),
+    };
+    let default = Settings::default();
+    let settings = Settings {
+        policy: policy.unwrap_or(default.policy),
+        files_min: config.compaction_files_min as usize,
+        files_max: config.compaction_files_max as usize,
+        bytes_max: config.compaction_bytes_max.unwrap_or(default.bytes_max),
+        ratio: f64::from(config.compaction_ratio as f32),
+        off_peak_ratio: f64::from(config.compaction_off_peak_ratio as f32),
+        off_peak_hours: config.off_peak_start.zip(config.off_peak_end),
+        major_period_ms: millis(config.major_compaction_period_ms),
+        major_jitter: config.major_compaction_jitter,
+        blocking_files: config.blocking_store_files as usize,
+        drops_expired: config.drop_expired_files,
+        check_multiplier: u64::from(config.compaction_check_multiplier),
+        windows: WindowSettings {
+            base_ms: millis(config.window_base_ms),
+            per_tier: i64::from(config.windows_per_tier),
+            incoming_files_min: config.window_incoming_files_min as usize,
+            file_age_max_ms: config.window_file_age_max_ms.map_or(i64::MAX, millis),
+            single_output: config.window_single_output,
+            ..default.windows
+        },
+        ..default
+    };
+    SiteSettings {
+        settings,
+        bytes_min: config.compaction_bytes_min,
+        off_peak_bytes_max: config.compaction_off_peak_bytes_max,
+        long_bytes: config.long_compaction_bytes,
+        tier_age_max_ms: config.window_tier_age_max_ms.map(millis),
     }
 }
 

@@ -89,8 +89,66 @@ options! {
         compaction_files_min: u32 = "hbase.hstore.compaction.min" | "hbase.hstore.compactionThreshold", "3", count;
         /// The most files that one compaction merges.
         compaction_files_max: u32 = "hbase.hstore.compaction.max", "10", count;
-        /// Files of a store from which flushes wait for a compaction.
+        /// Bytes of a run of files below which it does not matter how they differ in size. `auto`: the flush size.
+        compaction_bytes_min: Option<u64> = "hbase.hstore.compaction.min.size", "auto", bytes_or_auto;
+        /// The most bytes that one compaction merges, unless a person wants everything rewritten. `auto`: no limit.
+        compaction_bytes_max: Option<u64> = "hbase.hstore.compaction.max.size", "auto", bytes_or_auto;
+        /// The same in hours of little load. `auto`: as in others.
+        compaction_off_peak_bytes_max: Option<u64> = "hbase.hstore.compaction.max.size.offpeak", "auto", bytes_or_auto;
+        /// How many times as large as the others of its run together a file may be to be merged with them.
+        ///
+        /// Larger: fewer files, and more bytes are rewritten.
+        compaction_ratio: f64 = "hbase.hstore.compaction.ratio", "1.2", factor;
+        /// The same in hours of little load.
+        compaction_off_peak_ratio: f64 = "hbase.hstore.compaction.ratio.offpeak", "5.0", factor;
+        /// The first hour of little load, in UTC (HBase counts in the server's zone).
+        off_peak_start: Option<u8> = "hbase.offpeak.start.hour", "-1", hour_or_off;
+        /// The hour behind the last one of little load, in UTC.
+        off_peak_end: Option<u8> = "hbase.offpeak.end.hour", "-1", hour_or_off;
+        /// How old the oldest file of a store may get before all of its files are rewritten. 0: they never are by age.
+        major_compaction_period_ms: u64 = "hbase.hregion.majorcompaction", "7 d", millis;
+        /// The part of that age by which stores differ, so that they are not all rewritten at once.
+        major_compaction_jitter: f64 = "hbase.hregion.majorcompaction.jitter", "0.5", fraction;
+        /// Which rule chooses the files of a compaction. A table or family may have its own.
+        compaction_policy: String = "hbase.hstore.defaultengine.compactionpolicy.class",
+            "org.apache.hadoop.hbase.regionserver.compactions.ExploringCompactionPolicy", compaction_policy;
+        /// Whether stores are compacted within windows of time. A table or family may say otherwise.
+        store_engine: String = "hbase.hstore.engine.class",
+            "org.apache.hadoop.hbase.regionserver.DefaultStoreEngine", store_engine;
+        /// The length of the newest windows of time.
+        window_base_ms: u64 = "hbase.hstore.compaction.date.tiered.base.window.millis", "6 h", millis;
+        /// Windows of one length; the next older ones are so many times as long.
+        windows_per_tier: u32 = "hbase.hstore.compaction.date.tiered.windows.per.tier", "4", count;
+        /// Files of the newest window from which some are merged.
+        window_incoming_files_min: u32 = "hbase.hstore.compaction.date.tiered.incoming.window.min", "6", count;
+        /// The age from which windows grow no more. `auto`: that of the next key.
+        window_tier_age_max_ms: Option<u64> = "hbase.hstore.compaction.date.tiered.max.tier.age.millis", "auto", millis_or_auto;
+        /// The age of windows that minor compactions leave alone. `auto`: none.
+        window_file_age_max_ms: Option<u64> = "hbase.hstore.compaction.date.tiered.max.storefile.age.millis", "auto", millis_or_auto;
+        /// Whether a minor compaction of a window writes one file instead of cutting it at the window's start.
+        window_single_output: bool = "hbase.hstore.compaction.date.tiered.single.output.for.minor.compaction", "true", flag;
+        /// Whether files are dropped unread when all their cells are over.
+        drop_expired_files: bool = "hbase.store.delete.expired.storefile", "true", flag;
+        /// How long delete markers stay when all files are rewritten.
+        purge_deletes_after_ms: u64 = "hbase.hstore.time.to.purge.deletes", "0", millis;
+        /// Stores are looked at once in so many times ten seconds, whether somebody wrote to them or not.
+        compaction_check_multiplier: u32 = "hbase.server.compactchecker.interval.multiplier", "1000", count;
+        /// Whether files are compacted at all. Can be switched while the server runs.
+        compaction_enabled: bool = "hbase.regionserver.compaction.enabled", "true", flag;
+        /// Bytes of a compaction from which it runs beside the others. `auto`: twice the flush size for each file that one may merge.
+        long_compaction_bytes: Option<u64> = "hbase.regionserver.thread.compaction.throttle", "auto", bytes_or_auto;
+        /// Such long compactions that run at once.
+        long_compactions: u32 = "hbase.regionserver.thread.compaction.large", "1", count;
+        /// Other compactions that run at once.
+        short_compactions: u32 = "hbase.regionserver.thread.compaction.small", "1", count;
+        /// Bytes that compactions write in a second as long as no store has many files.
+        compaction_speed_min: u64 = "hbase.hstore.compaction.throughput.lower.bound", "50 MiB", bytes;
+        /// Bytes that compactions write in a second when a store has nearly as many files as flushes wait for. Beyond, no limit.
+        compaction_speed_max: u64 = "hbase.hstore.compaction.throughput.higher.bound", "100 MiB", bytes;
+        /// Files of a store beyond which flushes wait for a compaction.
         blocking_store_files: u32 = "hbase.hstore.blockingStoreFiles", "16", count;
+        /// How long they wait at most.
+        blocking_wait_ms: u64 = "hbase.hstore.blockingWaitTime", "90 s", millis;
         /// Bytes of a store above which its region is split in the end. A table may have its own (`MAX_FILESIZE`).
         ///
         /// Larger: fewer regions, and longer compactions.

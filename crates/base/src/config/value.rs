@@ -54,7 +54,7 @@ pub(super) mod bytes_or_auto {
         if text.eq_ignore_ascii_case("auto") || text == "-1" {
             return Ok(None);
         }
-        super::bytes_of(text).filter(|bytes| *bytes > 0).map(Some).ok_or_else(|| format!("expected {FORM}"))
+        super::bytes_of(text).map(Some).ok_or_else(|| format!("expected {FORM}"))
     }
 }
 
@@ -105,6 +105,55 @@ pub(super) mod millis {
             number.checked_mul(factor)
         });
         parsed.ok_or_else(|| format!("expected {FORM}"))
+    }
+}
+
+pub(super) mod millis_or_auto {
+    pub(crate) const FORM: &str = "milliseconds, with or without a unit (`1 h`, `7 d`), or `auto`";
+    pub(crate) fn parse(text: &str) -> super::Parsed<Option<u64>> {
+        if text.eq_ignore_ascii_case("auto") {
+            return Ok(None);
+        }
+        super::millis::parse(text).map(Some).map_err(|_| format!("expected {FORM}"))
+    }
+}
+
+pub(super) mod hour_or_off {
+    pub(crate) const FORM: &str = "an hour from 0 to 23; -1: none";
+    pub(crate) fn parse(text: &str) -> super::Parsed<Option<u8>> {
+        if text == "-1" {
+            return Ok(None);
+        }
+        text.parse().ok().filter(|hour| *hour < 24).map(Some).ok_or_else(|| format!("expected {FORM}"))
+    }
+}
+
+pub(super) mod compaction_policy {
+    /// Of the package `org.apache.hadoop.hbase.regionserver.compactions`.
+    const CLASSES: [&str; 3] =
+        ["ExploringCompactionPolicy", "RatioBasedCompactionPolicy", "FIFOCompactionPolicy"];
+    pub(crate) const FORM: &str = "one of HBase's classes `ExploringCompactionPolicy`, `RatioBasedCompactionPolicy` and \
+                                   `FIFOCompactionPolicy`, with their package";
+    pub(crate) fn parse(text: &str) -> super::Parsed<String> {
+        let name = text.strip_prefix("org.apache.hadoop.hbase.regionserver.compactions.");
+        match name.is_some_and(|name| CLASSES.contains(&name)) {
+            true => Ok(text.to_owned()),
+            false => Err(format!("expected {FORM}")),
+        }
+    }
+}
+
+pub(super) mod store_engine {
+    /// Of the package `org.apache.hadoop.hbase.regionserver`.
+    const CLASSES: [&str; 2] = ["DefaultStoreEngine", "DateTieredStoreEngine"];
+    pub(crate) const FORM: &str =
+        "one of HBase's classes `DefaultStoreEngine` and `DateTieredStoreEngine`, with their package";
+    pub(crate) fn parse(text: &str) -> super::Parsed<String> {
+        let name = text.strip_prefix("org.apache.hadoop.hbase.regionserver.");
+        match name.is_some_and(|name| CLASSES.contains(&name)) {
+            true => Ok(text.to_owned()),
+            false => Err(format!("expected {FORM}")),
+        }
     }
 }
 

@@ -40,6 +40,8 @@ impl Region {
 
     /// The last steps of a close. No writes come any more.
     async fn finish(&self) -> Result<()> {
+        // Those that run see that the region closes, and give up. The files must not change any more.
+        let _none = self.compactions_run.write().await;
         self.flush().await?;
         let files = self.family_files();
         let server = self.services.server.as_ref();

@@ -133,12 +133,6 @@ impl Region {
     pub fn count_reads(&self, rows: u64) {
         self.counters.reads.fetch_add(rows, Relaxed);
     }
-
-    /// Whether a store has so many files that a flush should wait for a compaction.
-    pub fn has_too_many_files(&self) -> bool {
-        let limit = self.options().blocking_files;
-        self.view.load().stores.iter().any(|store| store.files.len() >= limit)
-    }
 }
 
 /// When the oldest file that a major compaction made was written; 0 if there is none.

@@ -19,11 +19,14 @@ use layout::RootDir;
 use tracing::info;
 use wal::marker::{Compaction, FamilyFiles, MarkedRegion};
 
+use crate::compaction::Settings;
 use crate::error::{Error, Result};
 use crate::memstore::Memstore;
 use crate::mvcc::Mvcc;
 use crate::region::split_policy::SplitPolicy;
-use crate::region::{Publish, Region, RegionServices, RegionState, durability_of, encode, figures, files};
+use crate::region::{
+    Publish, Region, RegionServices, RegionState, compact, durability_of, encode, figures, files,
+};
 use crate::replay::{Entries, Replay};
 use crate::row_locks::RowLocks;
 use crate::scanner::FamilyRules;
@@ -86,10 +89,14 @@ impl Region {
             name: full_name.clone(),
             start_key: info.start_key.clone(),
         };
+        let flush_bytes = services.options.flush_bytes_of(&table);
+        let site = &services.options.compaction;
+        let settings_of = |family| Settings::of(&table, family, site, flush_bytes);
+        let compaction_settings = families.iter().map(settings_of).collect();
         Arc::new_cyclic(|this| Region {
             durability: durability_of(&table),
             read_only: table.read_only(),
-            flush_bytes: services.options.flush_bytes_of(&table),
+            flush_bytes,
             blocking_bytes: services.options.blocking_bytes_of(&table),
             split_policy: SplitPolicy::of(
                 &table,
@@ -99,7 +106,10 @@ impl Region {
             ),
             scopes: encode::scopes_of(&families),
             rules: families.iter().map(|family| FamilyRules::in_region(family, &services.options)).collect(),
-            compacting: families.iter().map(|_| tokio::sync::Mutex::new(())).collect(),
+            compaction_settings,
+            compacting: compact::none_in_progress(families.len()),
+            compactions_run: tokio::sync::RwLock::default(),
+            archiving: tokio::sync::Mutex::default(),
             name: full_name.escape_ascii().to_string().into(),
             services,
             info,
@@ -183,7 +193,7 @@ impl Region {
             .collect();
         if !inputs.is_empty() {
             info!(region = %self.name, inputs = inputs.len(), "finishing a compaction that the log tells of");
-            self.publish_compaction(at, &inputs, None)?;
+            self.publish_compaction(at, &inputs, &[])?;
             self.archive_retired().await;
         }
         Ok(())

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use cell::schema::TableDescriptor;
 
+use crate::compaction::SiteSettings;
 use crate::region::split_policy::SplitOptions;
 
 /// Settings of regions; the defaults are HBase's.
@@ -20,10 +21,8 @@ pub struct RegionOptions {
     pub row_bytes_max: u64,
     /// Bytes in the log's queue at which writes are refused.
     pub log_queue_bytes_max: u64,
-    /// Files of a store at which it is compacted (`hbase.hstore.compaction.min`).
-    pub compaction_files_min: usize,
-    /// Files of a store at which flushes wait for a compaction (`hbase.hstore.blockingStoreFiles`).
-    pub blocking_files: usize,
+    /// Which files are compacted, and when; families and tables may say otherwise.
+    pub compaction: SiteSettings,
     /// How long flushes wait for it at most (`hbase.hstore.blockingWaitTime`).
     pub blocking_wait: Duration,
     /// How often a failed flush is tried again before it is reported (`hbase.hstore.flush.retries.number`).
@@ -44,8 +43,7 @@ impl Default for RegionOptions {
             cell_bytes_max: 10 << 20,
             row_bytes_max: 1 << 30,
             log_queue_bytes_max: 256 << 20,
-            compaction_files_min: 3,
-            blocking_files: 16,
+            compaction: SiteSettings::default(),
             blocking_wait: Duration::from_secs(90),
             flush_retries: 10,
             flush_retry_wait: Duration::from_millis(100),

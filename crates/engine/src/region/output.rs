@@ -1,8 +1,11 @@
-//! Making a store file: of a snapshot (flush) or of other files (compaction).
+//! Making store files: of a snapshot (flush) or of other files (compaction), where these are to be cut by timestamps, one
+//! for each stretch of time that has cells.
 //!
 //! A file is written and synced outside its store, under the name it will have; then it is moved in, the directory is
 //! synced, and it is opened again: only what was read back is published.
 
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard, PoisonError};
 
@@ -14,15 +17,21 @@ use tracing::warn;
 use crate::error::{Error, Result};
 use crate::memstore::Memstore;
 use crate::region::Region;
+use crate::region::compact::{Pace, Unhurried};
 use crate::scanner::{CompactionScanner, Retention};
 use crate::store::{StoreFile, StoreView};
 
-/// What goes into one file.
+/// Bytes of cells between two looks at the pace of a compaction.
+const PACE_BYTES: u64 = 64 << 10;
+
+/// What goes into files.
 pub(super) struct Merge {
     snapshot: Option<Arc<Memstore>>,
     files: Vec<Arc<StoreFile>>,
     retention: Retention,
     info: StoreInfo,
+    // Smallest timestamps of the outputs, ascending; empty for a single one.
+    boundaries: Vec<i64>,
 }
 
 /// A file that is complete but not in its store yet.
@@ -35,33 +44,109 @@ impl Merge {
     /// The snapshot of a store, for a flush with the sequence id `seq_id`.
     pub(super) fn snapshot(store: &StoreView, seq_id: u64) -> Merge {
         let info = StoreInfo { max_seq_id: seq_id, ..StoreInfo::default() };
-        Merge { snapshot: store.snapshot.clone(), files: Vec::new(), retention: Retention::Minor, info }
+        let retention = Retention::Minor;
+        Merge { snapshot: store.snapshot.clone(), files: Vec::new(), retention, info, boundaries: Vec::new() }
     }
 
-    /// All files of a store. `replaced` are the names of all that the output stands for: the files, those that went
-    /// into them but are not archived yet, and strays, whose cells are in them too.
-    pub(super) fn files(files: &[Arc<StoreFile>], replaced: Vec<String>) -> Merge {
+    /// Files of a store: all of them, or some. `replaced` are the names of all that the outputs stand for: the files,
+    /// others that went into files of the store but are not archived yet, and strays, whose cells are elsewhere too.
+    pub(super) fn files(
+        files: &[Arc<StoreFile>],
+        is_all: bool,
+        boundaries: &[i64],
+        replaced: Vec<String>,
+    ) -> Merge {
         let max_seq_id = files.iter().map(|file| file.seq_id()).max().unwrap_or(0);
         let info =
-            StoreInfo { max_seq_id, is_major: true, compacted_files: replaced, ..StoreInfo::default() };
-        Merge { snapshot: None, files: files.to_vec(), retention: Retention::Major, info }
+            StoreInfo { max_seq_id, is_major: is_all, compacted_files: replaced, ..StoreInfo::default() };
+        let retention = if is_all { Retention::Major } else { Retention::Minor };
+        Merge { snapshot: None, files: files.to_vec(), retention, info, boundaries: boundaries.to_vec() }
     }
 
-    /// Whether a file is needed even if no cell is left: it says which files are replaced. Without it, one input
-    /// archived before the others would take its delete markers away from them.
-    fn is_needed_empty(&self) -> bool {
-        !self.files.is_empty()
+    /// The place of the output for cells of this timestamp.
+    fn output_of(&self, timestamp: i64) -> usize {
+        self.boundaries.partition_point(|smallest| *smallest <= timestamp).max(1) - 1
     }
 }
 
+/// A file that is being written.
+struct Writing {
+    output: Output,
+    writer: Writer,
+}
+
 impl Region {
-    /// Writes a file of the store `at`; `None` if no cell was left and none is needed. On an error nothing is left.
+    /// Writes a snapshot of the store `at` to a file; `None` if no cell was left. On an error nothing is left.
     pub(super) async fn write_output(&self, at: usize, merge: &Merge) -> Result<Option<Output>> {
+        let outputs = self.write_outputs(at, merge, &Unhurried).await?;
+        Ok(outputs.and_then(|mut outputs| outputs.pop()))
+    }
+
+    /// Writes the files of a merge; `None` if `pace` gave up. On an error nothing is left, and then neither.
+    ///
+    /// Of files at least one is made, even if no cell is left: it says which files are replaced. Without it, one input
+    /// archived before the others would take its delete markers away from them.
+    pub(super) async fn write_outputs(
+        &self,
+        at: usize,
+        merge: &Merge,
+        pace: &dyn Pace,
+    ) -> Result<Option<Vec<Output>>> {
+        let mut writing = BTreeMap::new();
+        let outcome = match self.write_cells(at, merge, pace, &mut writing).await {
+            Ok(true) => self.finish_writing(merge, &mut writing).await,
+            Ok(false) => Ok(None),
+            Err(error) => Err(error),
+        };
+        if !matches!(outcome, Ok(Some(_))) {
+            for Writing { output, .. } in writing.into_values() {
+                self.discard(output).await;
+            }
+        }
+        outcome
+    }
+
+    /// Writes the cells of a merge, by the place of their output; whether it came to the end.
+    async fn write_cells(
+        &self,
+        at: usize,
+        merge: &Merge,
+        pace: &dyn Pace,
+        writing: &mut BTreeMap<usize, Writing>,
+    ) -> Result<bool> {
+        if !merge.files.is_empty() && merge.boundaries.len() < 2 {
+            writing.insert(0, self.begin_writing(at, merge).await?);
+        }
+        let mut cells = self.merged_cells(at, merge);
+        let mut read_bytes = 0;
+        while let Some(cell) = cells.next().await? {
+            let writing = match writing.entry(merge.output_of(cell.timestamp())) {
+                Entry::Occupied(entry) => entry.into_mut(),
+                Entry::Vacant(entry) => entry.insert(self.begin_writing(at, merge).await?),
+            };
+            writing.writer.append(&cell).await?;
+            read_bytes += (cell.key.len() + cell.value.len()) as u64;
+            if read_bytes >= PACE_BYTES && !merge.files.is_empty() {
+                if !self.lets_compactions_run() {
+                    return Err(self.not_serving());
+                }
+                let Some(pause) = pace.go_on(std::mem::take(&mut read_bytes)) else { return Ok(false) };
+                if !pause.is_zero() {
+                    self.services.env.clock.sleep(pause).await;
+                }
+            }
+        }
+        if !merge.files.is_empty() && writing.is_empty() {
+            writing.insert(0, self.begin_writing(at, merge).await?);
+        }
+        Ok(true)
+    }
+
+    async fn begin_writing(&self, at: usize, merge: &Merge) -> Result<Writing> {
         let name = layout::store::random_name(&*self.services.env.random);
         let output = Output { store: at, name };
-        match self.write_cells(&output, merge).await {
-            Ok(true) => Ok(Some(output)),
-            Ok(false) => Ok(None),
+        match self.create_file(&output, merge).await {
+            Ok(writer) => Ok(Writing { output, writer }),
             Err(error) => {
                 self.discard(output).await;
                 Err(error)
@@ -69,26 +154,29 @@ impl Region {
         }
     }
 
-    /// Writes the cells of a merge; whether there is a file.
-    async fn write_cells(&self, output: &Output, merge: &Merge) -> Result<bool> {
-        let mut writer = match merge.is_needed_empty() {
-            true => Some(self.create_file(output, merge).await?),
-            false => None,
-        };
-        let mut cells = self.merged_cells(output.store, merge);
-        while let Some(cell) = cells.next().await? {
-            let writer = match &mut writer {
-                Some(writer) => writer,
-                none => none.insert(self.create_file(output, merge).await?),
+    /// Makes the files durable, in the order in which they are to be moved in: the last one says what they replace. What
+    /// was not done on an error stays in `writing`.
+    async fn finish_writing(
+        &self,
+        merge: &Merge,
+        writing: &mut BTreeMap<usize, Writing>,
+    ) -> Result<Option<Vec<Output>>> {
+        let mut outputs = Vec::new();
+        while let Some((_, Writing { output, mut writer })) = writing.pop_first() {
+            let info = match writing.is_empty() {
+                true => merge.info.clone(),
+                false => StoreInfo { compacted_files: Vec::new(), ..merge.info.clone() },
             };
-            writer.append(&cell).await?;
+            writer.put_store_info(&info);
+            outputs.push(output);
+            if let Err(error) = writer.finish().await {
+                for output in outputs {
+                    self.discard(output).await;
+                }
+                return Err(error.into());
+            }
         }
-        let Some(mut writer) = writer else {
-            return Ok(false);
-        };
-        writer.put_store_info(&merge.info);
-        writer.finish().await?;
-        Ok(true)
+        Ok(if outputs.is_empty() { None } else { Some(outputs) })
     }
 
     /// Removes a file that will not be moved in. If that fails, the next open does it.

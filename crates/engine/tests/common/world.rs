@@ -9,6 +9,7 @@ use cell::query::{CellSelection, Scan};
 use cell::region::RegionInfo;
 use cell::schema::{FamilyDescriptor, TableDescriptor, TableName};
 use engine::budget::{ByCallOnly, MemstoreBudget};
+use engine::compaction::{Settings, SiteSettings};
 use engine::region::RegionOptions;
 use engine::scanner::BlockLoader;
 use engine::{Opening, Region, RegionServices};
@@ -38,8 +39,11 @@ pub fn region_info() -> RegionInfo {
     RegionInfo::new(TableName::parse("t").unwrap(), "".into(), "".into(), 1_700_000_000_000)
 }
 
+/// As HBase's, but for compactions of two files.
 pub fn options() -> RegionOptions {
-    RegionOptions { flush_retries: 2, ..RegionOptions::default() }
+    let settings = Settings { files_min: 2, ..Settings::default() };
+    let compaction = SiteSettings { settings, ..SiteSettings::default() };
+    RegionOptions { flush_retries: 2, compaction, ..RegionOptions::default() }
 }
 
 /// Opens the region, after replaying all logs that are there.

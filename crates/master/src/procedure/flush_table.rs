@@ -31,6 +31,7 @@ pub(super) async fn act(
         let request = |family| proto::FlushRegionRequest {
             region: wire::convert::region_specifier(&region),
             family,
+            write_flush_wal_marker: Some(true),
             ..proto::FlushRegionRequest::default()
         };
         if families.is_empty() {

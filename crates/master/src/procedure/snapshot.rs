@@ -89,7 +89,11 @@ async fn of_open(
     let admin = context.connections.admin(&server);
     let specifier = || wire::convert::region_specifier(region);
     if kind != Type::Skipflush {
-        let request = proto::FlushRegionRequest { region: specifier(), ..Default::default() };
+        let request = proto::FlushRegionRequest {
+            region: specifier(),
+            write_flush_wal_marker: Some(true),
+            ..Default::default()
+        };
         admin.flush_region(request).await?;
     }
     let mut families = Vec::new();

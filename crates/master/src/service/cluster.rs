@@ -1,8 +1,10 @@
 //! Calls about the cluster as a whole.
 
+use std::collections::{BTreeMap, HashSet};
+
+use bytes::Bytes;
 use cell::schema::TableName;
 use proto::Option as Asked;
-use std::collections::BTreeMap;
 use wire::exception::{Answer, JavaException, class};
 use wire::meta::TableState;
 
@@ -66,6 +68,36 @@ pub(super) async fn status(
             .collect();
     }
     Ok(proto::GetClusterStatusResponse { cluster_status: status })
+}
+
+/// `getLastMajorCompactionTimestamp`: by what the servers last reported.
+pub(super) async fn last_major_compaction(
+    master: &Master,
+    request: proto::MajorCompactionTimestampRequest,
+) -> Answer<proto::MajorCompactionTimestampResponse> {
+    let table = TableName::try_from(&request.table_name)
+        .map_err(|error| JavaException::do_not_retry(error.to_string()))?;
+    let regions = master.context().assignment.regions_of(&table);
+    let names: HashSet<Bytes> = regions.iter().map(|(region, _)| region.name()).collect();
+    let compaction_timestamp = oldest_major_compaction(master, |region| names.contains(region));
+    Ok(proto::MajorCompactionTimestampResponse { compaction_timestamp })
+}
+
+/// `getLastMajorCompactionTimestampForRegion`: by what its server last reported; 0 for a region that no server reports.
+pub(super) async fn last_major_compaction_of_region(
+    master: &Master,
+    request: proto::MajorCompactionTimestampForRegionRequest,
+) -> Answer<proto::MajorCompactionTimestampResponse> {
+    let compaction_timestamp = oldest_major_compaction(master, |region| *region == request.region.value);
+    Ok(proto::MajorCompactionTimestampResponse { compaction_timestamp })
+}
+
+/// The smallest time that is reported of the regions with these full names; 0 if none is.
+fn oldest_major_compaction(master: &Master, is_asked_for: impl Fn(&Bytes) -> bool) -> i64 {
+    let live = master.context().servers.live();
+    let loads = live.iter().flat_map(|(_, server)| &server.region_loads);
+    let asked_for = loads.filter(|load| is_asked_for(&load.region_specifier.value));
+    asked_for.map(|load| load.last_major_compaction_ts() as i64).min().unwrap_or(0)
 }
 
 /// Regions of each table by their states; as in HBase those of disabled tables are not counted.

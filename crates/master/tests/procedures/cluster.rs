@@ -173,6 +173,7 @@ impl Cluster {
 
 fn options() -> RegionServerOptions {
     RegionServerOptions {
+        compaction: regionserver::schedule::compactions::CompactionOptions::default(),
         region: engine::region::RegionOptions::default(),
         memory_bytes: 256 << 20,
         memstore_bytes: 64 << 20,

@@ -22,6 +22,10 @@ service! {
         "FlushRegion" flush_region(FlushRegionRequest) -> FlushRegionResponse;
         /// Asks for a compaction of a region.
         "CompactRegion" compact_region(CompactRegionRequest) -> CompactRegionResponse;
+        /// Switches compactions of the server on or off.
+        "CompactionSwitch" compaction_switch(CompactionSwitchRequest) -> CompactionSwitchResponse;
+        /// Forgets compactions that wait for their turn.
+        "ClearCompactionQueues" clear_compaction_queues(ClearCompactionQueuesRequest) -> ClearCompactionQueuesResponse;
         /// Begins a new log file.
         "RollWALWriter" roll_wal_writer(RollWalWriterRequest) -> RollWalWriterResponse;
         /// The server's name and the port of its pages.
@@ -36,11 +40,9 @@ service! {
         "ExecuteProcedures" execute_procedures(ExecuteProceduresRequest) -> ExecuteProceduresResponse;
     }
     refused {
-        "CompactionSwitch" (CompactionSwitchRequest) -> CompactionSwitchResponse;
         "ReplicateWALEntry" (ReplicateWalEntryRequest) -> ReplicateWalEntryResponse;
         "Replay" (ReplicateWalEntryRequest) -> ReplicateWalEntryResponse;
         "UpdateFavoredNodes" (UpdateFavoredNodesRequest) -> UpdateFavoredNodesResponse;
-        "ClearCompactionQueues" (ClearCompactionQueuesRequest) -> ClearCompactionQueuesResponse;
         "ClearRegionBlockCache" (ClearRegionBlockCacheRequest) -> ClearRegionBlockCacheResponse;
         "GetSpaceQuotaSnapshots" (GetSpaceQuotaSnapshotsRequest) -> GetSpaceQuotaSnapshotsResponse;
         "ClearSlowLogsResponses" (ClearSlowLogResponseRequest) -> ClearSlowLogResponses;

@@ -18,6 +18,10 @@ service! {
         "ListTableNamesByState" list_table_names_by_state(ListTableNamesByStateRequest) -> ListTableNamesByStateResponse;
         /// Figures of servers and regions.
         "GetClusterStatus" get_cluster_status(GetClusterStatusRequest) -> GetClusterStatusResponse;
+        /// The oldest major compaction of a table whose file is still there.
+        "getLastMajorCompactionTimestamp" last_major_compaction(MajorCompactionTimestampRequest) -> MajorCompactionTimestampResponse;
+        /// The oldest major compaction of a region whose file is still there.
+        "getLastMajorCompactionTimestampForRegion" last_major_compaction_of_region(MajorCompactionTimestampForRegionRequest) -> MajorCompactionTimestampResponse;
         /// Whether the master serves; 2.x clients ask before each other call.
         "IsMasterRunning" is_master_running(IsMasterRunningRequest) -> IsMasterRunningResponse;
         /// Begins to add a family to a table.
@@ -122,8 +126,6 @@ service! {
         "SwitchSnapshotCleanup" (SetSnapshotCleanupRequest) -> SetSnapshotCleanupResponse;
         "ExecProcedureWithRet" (ExecProcedureRequest) -> ExecProcedureResponse;
         "SetQuota" (SetQuotaRequest) -> SetQuotaResponse;
-        "getLastMajorCompactionTimestamp" (MajorCompactionTimestampRequest) -> MajorCompactionTimestampResponse;
-        "getLastMajorCompactionTimestampForRegion" (MajorCompactionTimestampForRegionRequest) -> MajorCompactionTimestampResponse;
         "AbortProcedure" (AbortProcedureRequest) -> AbortProcedureResponse;
         "AddReplicationPeer" (AddReplicationPeerRequest) -> AddReplicationPeerResponse;
         "RemoveReplicationPeer" (RemoveReplicationPeerRequest) -> RemoveReplicationPeerResponse;

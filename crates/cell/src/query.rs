@@ -154,15 +154,13 @@ impl Default for Scan {
 }
 
 impl Scan {
-    /// The scan that a Get is: its one row. Unlike a scan it reads families on demand only if it says so.
+    /// The scan that a Get is: its one row.
     pub fn of(get: &Get) -> Scan {
-        let on_demand = get.selection.load_families_on_demand.unwrap_or(false);
-        let selection = CellSelection { load_families_on_demand: Some(on_demand), ..get.selection.clone() };
         Scan {
             start_row: get.row.clone(),
             stop_row: get.row.clone(),
             include_stop_row: true,
-            selection,
+            selection: get.selection.clone(),
             ..Scan::default()
         }
     }

@@ -103,7 +103,18 @@ fn a_cursor_outlives_its_memstore() {
 
 type Model = BTreeMap<(Vec<u8>, Vec<u8>, std::cmp::Reverse<i64>, std::cmp::Reverse<u64>), Vec<u8>>;
 
+/// Many different cells, or few that are often equal in key and sequence id.
 fn cells() -> impl Strategy<Value = Vec<(Vec<u8>, Vec<u8>, i64, u64)>> {
+    let few = (
+        proptest::collection::vec(0..2u8, 1),
+        proptest::collection::vec(0..2u8, 1),
+        0..3i64,
+        0..2u64,
+    );
+    prop_oneof![various_cells(), proptest::collection::vec(few, 1..200)]
+}
+
+fn various_cells() -> impl Strategy<Value = Vec<(Vec<u8>, Vec<u8>, i64, u64)>> {
     let row =
         prop_oneof![proptest::collection::vec(0..3u8, 0..4), proptest::collection::vec(any::<u8>(), 7..11)];
     let qualifier = proptest::collection::vec(0..2u8, 0..3);

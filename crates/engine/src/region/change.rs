@@ -226,8 +226,14 @@ fn asked_by(condition: &Condition) -> Get {
         }
         Test::Filter(filter) => (Vec::new(), Some(filter.clone())),
     };
-    let selection =
-        CellSelection { columns, filter, time_range: condition.time_range, ..CellSelection::default() };
+    let selection = CellSelection {
+        columns,
+        filter,
+        time_range: condition.time_range,
+        // As HBase reads for itself; clients' reads are on demand by default.
+        load_families_on_demand: Some(false),
+        ..CellSelection::default()
+    };
     Get { row: condition.row.clone(), selection, existence_only: false }
 }
 

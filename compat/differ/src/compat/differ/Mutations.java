@@ -3,6 +3,8 @@ package compat.differ;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.TreeSet;
+import org.apache.hadoop.hbase.Cell;
+import org.apache.hadoop.hbase.CellUtil;
 import org.apache.hadoop.hbase.CompareOperator;
 import org.apache.hadoop.hbase.HConstants;
 import org.apache.hadoop.hbase.client.Append;
@@ -46,7 +48,7 @@ final class Mutations {
 
   private Operation put() throws Exception {
     Put put = put(domain.row());
-    return new Operation("put", put.toString(100), (table, admin) -> {
+    return new Operation("put", text(put), (table, admin) -> {
       table.put(put);
       return "ok";
     });
@@ -54,7 +56,7 @@ final class Mutations {
 
   private Operation delete() throws Exception {
     Delete delete = delete(domain.row());
-    return new Operation("delete", delete.toString(100), (table, admin) -> {
+    return new Operation("delete", text(delete), (table, admin) -> {
       table.delete(delete);
       return "ok";
     });
@@ -62,12 +64,12 @@ final class Mutations {
 
   private Operation increment() throws Exception {
     Increment increment = increment(domain.row());
-    return new Operation("increment", increment.toString(), (table, admin) -> table.increment(increment));
+    return new Operation("increment", text(increment), (table, admin) -> table.increment(increment));
   }
 
   private Operation append() throws Exception {
     Append append = append(domain.row());
-    return new Operation("append", append.toString(100), (table, admin) -> table.append(append));
+    return new Operation("append", text(append), (table, admin) -> table.append(append));
   }
 
   private Operation rowMutations() throws Exception {
@@ -97,7 +99,7 @@ final class Mutations {
     }
     List<String> texts = new ArrayList<>();
     for (Row action : actions) {
-      texts.add(action instanceof RowMutations mutations ? text(mutations) : action.toString());
+      texts.add(text(action));
     }
     return new Operation("batch", texts.toString(), (table, admin) -> {
       Object[] answers = new Object[actions.size()];
@@ -170,11 +172,35 @@ final class Mutations {
             : Bytes.toStringBinary(check.getFamily()) + ":" + Bytes.toStringBinary(check.getQualifier()) + " "
                 + check.getCompareOp() + " " + Bytes.toStringBinary(check.getValue()))
         + " " + check.getTimeRange() + " then "
-        + (check.getAction() instanceof RowMutations mutations ? text(mutations) : check.getAction());
+        + text(check.getAction());
   }
 
   private static String text(RowMutations mutations) {
-    return "RowMutations" + mutations.getMutations();
+    return mutations.getMutations().stream().map(Mutations::text).toList().toString();
+  }
+
+  /** What a mutation says; the client's own texts leave out which markers a delete is made of. */
+  private static String text(Mutation mutation) {
+    StringBuilder text = new StringBuilder(mutation.getClass().getSimpleName() + " "
+        + Bytes.toStringBinary(mutation.getRow()) + time(mutation.getTimestamp()));
+    mutation.getFamilyCellMap().forEach((family, cells) -> {
+      for (Cell cell : cells) {
+        text.append(' ').append(Bytes.toString(family)).append(':')
+            .append(Bytes.toStringBinary(CellUtil.cloneQualifier(cell))).append(time(cell.getTimestamp()))
+            .append(cell.getType() == Cell.Type.Put ? "" : "!" + cell.getType())
+            .append('=').append(Texts.bytes(CellUtil.cloneValue(cell)));
+      }
+    });
+    return text + (mutation.getTTL() == Long.MAX_VALUE ? "" : " ttl " + mutation.getTTL());
+  }
+
+  private static String time(long time) {
+    return time == HConstants.LATEST_TIMESTAMP ? "" : "@" + time;
+  }
+
+  private static String text(Row action) {
+    return action instanceof RowMutations mutations ? text(mutations)
+        : action instanceof Mutation mutation ? text(mutation) : action.toString();
   }
 
   private Put put(byte[] row) throws Exception {

@@ -62,7 +62,7 @@ final class Texts {
         + (cell.getType() == Cell.Type.Put ? "" : "!" + cell.getType()) + "=" + bytes(CellUtil.cloneValue(cell));
   }
 
-  private static String bytes(byte[] bytes) {
+  static String bytes(byte[] bytes) {
     return bytes.length <= 40 ? Bytes.toStringBinary(bytes) : "<" + bytes.length + " bytes " + Bytes.hashCode(bytes) + ">";
   }
 

@@ -1,0 +1,242 @@
+//! Rows of ten families with twenty columns each, written as a unit by several clients at once, and read as a unit by
+//! others, while their table is flushed, compacted, split and merged.
+//!
+//! No read may find a row torn, and what was written and read of a row must be something that could have happened one
+//! after the other ([`history`]). No client may see an error.
+//!
+//! `GRAMPUS_ISOLATION_SECONDS` says how long (default 6).
+#![allow(
+    clippy::disallowed_methods,
+    reason = "tests of processes stand outside of them, with the real machine"
+)]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+#[path = "../kill9/chance.rs"]
+#[allow(dead_code, reason = "not all of it is used here")]
+mod chance;
+#[path = "../common/mod.rs"]
+mod common;
+mod history;
+#[path = "../kill9/network.rs"]
+mod network;
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use base::env::Env;
+use bytes::Bytes;
+use cell::mutation::Mutation;
+use cell::query::{Get, Scan};
+use cell::schema::{FamilyDescriptor, TableDescriptor, TableName};
+use cell::{CellType, KeyValue, LATEST_TIMESTAMP};
+use client::{Client, ClientOptions, Registry, Row};
+
+use chance::Chance;
+use common::{Server, TempDir};
+use history::{Done, History};
+
+const FAMILIES: usize = 10;
+const COLUMNS: usize = 20;
+const ROWS: u64 = 12;
+const WRITERS: u64 = 4;
+const READERS: u64 = 3;
+const SECONDS: u64 = 6;
+
+/// What all clients share.
+struct World {
+    env: Env,
+    // Counts begins and ends of operations.
+    moments: AtomicU64,
+    versions: AtomicU64,
+    over: AtomicBool,
+    histories: Mutex<BTreeMap<Bytes, History>>,
+}
+
+impl World {
+    fn moment(&self) -> u64 {
+        self.moments.fetch_add(1, Ordering::SeqCst)
+    }
+
+    fn is_over(&self) -> bool {
+        self.over.load(Ordering::SeqCst)
+    }
+
+    fn wrote(&self, row: &Bytes, done: Done) {
+        self.histories.lock().unwrap().entry(row.clone()).or_default().writes.push(done);
+    }
+
+    fn read(&self, row: &Bytes, done: Done) {
+        self.histories.lock().unwrap().entry(row.clone()).or_default().reads.push(done);
+    }
+}
+
+fn row_key(number: u64) -> Bytes {
+    Bytes::from(format!("{number:02}-row"))
+}
+
+fn name() -> TableName {
+    TableName::parse("isolation").unwrap()
+}
+
+/// Writes a version into all columns, by one put or by one a family that are made as one.
+async fn write(world: &World, table: &client::Table, chance: &Chance) {
+    let row = row_key(chance.within(0..ROWS));
+    let version = world.versions.fetch_add(1, Ordering::SeqCst);
+    let puts: Vec<Mutation> =
+        (0..FAMILIES).map(|family| Mutation::put(row.clone(), cells_of(&row, family, version))).collect();
+    let began = world.moment();
+    let outcome = match chance.once_in(2) {
+        true => table.mutate_row(&puts).await,
+        false => {
+            let cells = puts.into_iter().flat_map(|put| put.cells).collect();
+            table.mutate(&Mutation::put(row.clone(), cells)).await
+        }
+    };
+    outcome.unwrap_or_else(|error| panic!("a write failed: {error}"));
+    world.wrote(&row, Done { version, began, ended: world.moment() });
+}
+
+fn cells_of(row: &[u8], family: usize, version: u64) -> Vec<KeyValue> {
+    let cell = |column: usize| {
+        let (family, qualifier) = (format!("f{family}"), format!("column-{column:02}"));
+        let value = version.to_be_bytes();
+        KeyValue::new(row, family.as_bytes(), qualifier.as_bytes(), LATEST_TIMESTAMP, CellType::Put, &value)
+    };
+    (0..COLUMNS).map(cell).collect()
+}
+
+/// The version that all columns of a row have; 0 for a row that is not there.
+fn version_of(row: &Row) -> u64 {
+    let versions: Vec<u64> = row
+        .cells
+        .iter()
+        .map(|cell| u64::from_be_bytes(cell.view(0).value.try_into().expect("a version has eight bytes")))
+        .collect();
+    let Some(first) = versions.first() else { return 0 };
+    let whole = versions.len() == FAMILIES * COLUMNS && versions.iter().all(|version| version == first);
+    assert!(whole, "row {} is torn: {versions:?}", row.key().escape_ascii());
+    *first
+}
+
+/// Reads one row, or all of them in one scan.
+async fn read(world: &World, table: &client::Table, chance: &Chance) {
+    let began = world.moment();
+    if chance.once_in(3) {
+        let scan = Scan { reversed: chance.once_in(2), ..Scan::default() };
+        let rows = table.scan(scan).collect().await.unwrap_or_else(|error| panic!("a scan failed: {error}"));
+        let ended = world.moment();
+        let mut found: BTreeMap<Bytes, u64> = (0..ROWS).map(|number| (row_key(number), 0)).collect();
+        for row in &rows {
+            let key = Bytes::copy_from_slice(row.key());
+            assert!(found.insert(key, version_of(row)).is_some_and(|before| before == 0), "a row came twice");
+        }
+        for (row, version) in found {
+            world.read(&row, Done { version, began, ended });
+        }
+        return;
+    }
+    let row = row_key(chance.within(0..ROWS));
+    let get = Get { row: row.clone(), selection: Default::default(), existence_only: false };
+    let found = table.get(&get).await.unwrap_or_else(|error| panic!("a get failed: {error}"));
+    world.read(&row, Done { version: version_of(&found), began, ended: world.moment() });
+}
+
+/// Flushes, compacts, splits and merges.
+async fn disturb(world: &World, client: &Client, chance: &Chance) -> [u32; 4] {
+    let (admin, table) = (client.admin(), name());
+    let mut times = [0; 4];
+    while !world.is_over() {
+        let kind = chance.within(0..4) as usize;
+        let regions = admin.regions(&table).await.unwrap();
+        let outcome = match kind {
+            0 => admin.flush(&table).await,
+            1 => admin.compact(&table, chance.once_in(2)).await,
+            2 => {
+                let region = &regions[chance.within(0..regions.len() as u64) as usize];
+                admin.split_region(region, Some(row_key(chance.within(1..ROWS)))).await
+            }
+            _ if regions.len() < 2 => continue,
+            _ => {
+                let first = chance.within(0..regions.len() as u64 - 1) as usize;
+                let names: Vec<Bytes> =
+                    regions[first..first + 2].iter().map(|region| region.encoded_name().into()).collect();
+                admin.merge_regions(&names, false).await
+            }
+        };
+        // What cannot be right now is refused: a split at a row of another region, or of one that has references.
+        times[kind] += u32::from(outcome.is_ok());
+        world.env.clock.sleep(chance.millis(1..150)).await;
+    }
+    times
+}
+
+#[test]
+fn rows_are_written_and_read_as_a_unit() {
+    let seconds =
+        std::env::var("GRAMPUS_ISOLATION_SECONDS").map_or(SECONDS, |text| text.parse().expect("a number"));
+    let dir = TempDir::new();
+    let server = Server::start_with(
+        &dir.join("data"),
+        &["--set", "hbase.hregion.memstore.flush.size=4m", "--set", "hbase.catalogjanitor.interval=1000"],
+    );
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(load(&server, Duration::from_secs(seconds)));
+}
+
+async fn load(server: &Server, time: Duration) {
+    let chance = Chance::new(7);
+    let env = network::env(chance.seed());
+    let new_client = || {
+        let registry = Registry::zookeeper(&server.zookeeper(), "/hbase");
+        Client::new(env.clone(), registry, ClientOptions::default())
+    };
+    let families = (0..FAMILIES).map(|family| FamilyDescriptor::new(format!("f{family}")));
+    let table = families.fold(TableDescriptor::new(name()), TableDescriptor::with_family);
+    let client = new_client();
+    client.admin().create_table(&table, &[]).await.unwrap();
+    let world = Arc::new(World {
+        env: env.clone(),
+        moments: AtomicU64::new(1),
+        versions: AtomicU64::new(1),
+        over: AtomicBool::new(false),
+        histories: Mutex::default(),
+    });
+    let mut loads = tokio::task::JoinSet::new();
+    for number in 0..WRITERS + READERS {
+        let (world, table, chance) = (world.clone(), new_client().table(name()), Chance::new(chance.seed()));
+        loads.spawn(async move {
+            while !world.is_over() {
+                match number < WRITERS {
+                    true => write(&world, &table, &chance).await,
+                    false => read(&world, &table, &chance).await,
+                }
+            }
+        });
+    }
+    let timer = world.clone();
+    loads.spawn(async move {
+        timer.env.clock.sleep(time).await;
+        timer.over.store(true, Ordering::SeqCst);
+    });
+    let disturbed = disturb(&world, &client, &chance);
+    let ended = async {
+        while let Some(ended) = loads.join_next().await {
+            if ended.is_err() {
+                world.over.store(true, Ordering::SeqCst);
+                ended.unwrap();
+            }
+        }
+    };
+    let (times, ()) = tokio::join!(disturbed, ended);
+    let histories = world.histories.lock().unwrap();
+    let (writes, reads) = histories.values().fold((0, 0), |(writes, reads), history| {
+        (writes + history.writes.len(), reads + history.reads.len())
+    });
+    println!("{writes} writes, {reads} rows read; flushes, compactions, splits, merges: {times:?}");
+    for (row, history) in histories.iter() {
+        history.check().unwrap_or_else(|why| panic!("row {}: {why}", row.escape_ascii()));
+    }
+    assert!(writes > 0 && reads > 0 && times.iter().all(|times| *times > 0), "too little happened");
+}

@@ -449,7 +449,7 @@ impl FileFacts {
         FileFacts {
             name: file.name().to_string(),
             bytes: file.len(),
-            entries: info.entry_count,
+            entries: file.cell_count(),
             min_timestamp: if is_empty { 0 } else { info.time_range.min },
             max_timestamp: if is_empty { i64::MAX } else { info.time_range.max },
             modified_ms: file.modified_ms(),

@@ -20,8 +20,8 @@ import org.apache.hadoop.hbase.client.Table;
 import org.apache.hadoop.hbase.client.TableDescriptorBuilder;
 
 /**
- * Which files compactions take, and what of their cells stays. Sizes of files differ enough that it does not matter what
- * a server writes around the cells.
+ * Which files compactions take, and what of their cells stays. Sizes of files differ enough that it does not matter
+ * what a server writes around the cells.
  */
 final class Compactions implements Suite {
   private static final String MIN = "hbase.hstore.compaction.min";

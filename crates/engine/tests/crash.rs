@@ -18,9 +18,10 @@ use bytes::Bytes;
 use cell::KeyValue;
 use cell::cell::CellType;
 use cell::mutation::Mutation;
+use cell::schema::{FamilyDescriptor, TableDescriptor, TableName};
 use common::camera::{Camera, Lie};
 use common::model::{Model, Shown};
-use common::world::{Opened, below, difference, open, options, region_info, run, scan, table};
+use common::world::{Opened, below, difference, open, open_table, options, region_info, run, scan, table};
 use engine::Region;
 use engine::region::{CompactionKind, RegionOptions};
 use fs::faulty::{Fault, Faulty, Operation, Plan, Rule};
@@ -427,6 +428,74 @@ fn nothing_acknowledged_is_lost_when_the_disk_fails_too() {
 fn nothing_acknowledged_is_lost_when_a_replay_flushes() {
     let options = RegionOptions { flush_bytes: 4 << 10, block_multiplier: 1 << 20, ..options() };
     expect_sound(&Campaign { seed: 2_000_000, options, pictures: pictures_wanted() / 5, ..plain() });
+}
+
+/// Several compactions of two files each, none of which sees all files, instead of one of all.
+#[test]
+fn nothing_acknowledged_is_lost_when_few_files_are_compacted_at_a_time() {
+    let mut options = options();
+    options.compaction.settings.files_max = 2;
+    expect_sound(&Campaign { seed: 3_000_000, options, pictures: pictures_wanted() / 2, ..plain() });
+}
+
+/// A compaction within windows of time has several outputs. Whichever of them a power cut leaves, they and their inputs show
+/// what was there, and go on to.
+#[test]
+fn a_power_cut_between_the_outputs_of_a_compaction_loses_nothing() {
+    run(async {
+        let (env, memory) = (base::testing::env(1), MemoryFs::new());
+        let random: Arc<dyn Random> = Arc::new(SeededRandom::new(5));
+        let camera = Arc::new(Camera::new(memory.clone(), random.clone(), 1, Lie::None, || ()));
+        let table = windowed();
+        let opened = open_table(&env, camera.clone(), options(), &table).await.unwrap();
+        let now = env.clock.now_ms() as i64;
+        for (row, ago_ms, kind) in [
+            ("a", 9000, CellType::Put),
+            ("b", 5000, CellType::Put),
+            ("c", 0, CellType::Put),
+            ("a", 9000, CellType::Delete),
+        ] {
+            let cell = KeyValue::new(row.as_bytes(), b"f", b"q", now - ago_ms, kind, b"");
+            let row = Bytes::copy_from_slice(row.as_bytes());
+            let mutation = if kind == CellType::Put {
+                Mutation::put(row, vec![cell])
+            } else {
+                Mutation::delete(row, vec![cell])
+            };
+            opened.region.batch(vec![mutation]).await.remove(0).unwrap();
+            opened.region.flush().await.unwrap();
+        }
+        let expected = scan(&opened.region).await.unwrap();
+        camera.take_pictures();
+        assert_eq!(opened.region.compact(None, CompactionKind::Major).await.unwrap(), 4);
+        assert_eq!(opened.region.store_files(b"f").unwrap().len(), 2, "of the windows with cells that live");
+        let mut files_met = std::collections::BTreeSet::new();
+        for (image, ()) in camera.take_pictures() {
+            for _ in 0..4 {
+                let after = Arc::new(image.crash(&mut || random.next_u64()));
+                let opened = open_table(&env, after, options(), &table).await.unwrap();
+                files_met.insert(opened.region.store_files(b"f").unwrap().len());
+                assert_eq!(scan(&opened.region).await.unwrap(), expected);
+                opened.region.compact(None, CompactionKind::Major).await.unwrap();
+                assert_eq!(scan(&opened.region).await.unwrap(), expected, "compacted again");
+            }
+        }
+        assert!(files_met.contains(&5), "four inputs and one of the outputs: {files_met:?}");
+    });
+}
+
+/// A table of one family that is compacted within windows of a second.
+fn windowed() -> TableDescriptor {
+    const ENGINE: &str = "org.apache.hadoop.hbase.regionserver.DateTieredStoreEngine";
+    let mut family = FamilyDescriptor::new("f");
+    for (key, value) in [
+        ("hbase.hstore.engine.class", ENGINE),
+        ("hbase.hstore.compaction.date.tiered.base.window.millis", "1000"),
+        ("hbase.hstore.compaction.date.tiered.windows.per.tier", "1000"),
+    ] {
+        family.configuration.insert(key.to_string(), value.to_string());
+    }
+    TableDescriptor::new(TableName::parse("t").unwrap()).with_family(family)
 }
 
 #[test]

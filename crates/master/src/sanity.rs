@@ -21,6 +21,27 @@ const SPLIT_POLICIES: &[&str] = &[
     "org.apache.hadoop.hbase.regionserver.KeyPrefixRegionSplitPolicy",
     "org.apache.hadoop.hbase.regionserver.SteppingSplitPolicy",
 ];
+/// The keys of the classes that compact, and of the files at which flushes wait.
+const ENGINE_KEY: &str = "hbase.hstore.engine.class";
+const POLICY_KEY: &str = "hbase.hstore.defaultengine.compactionpolicy.class";
+const BLOCKING_FILES_KEY: &str = "hbase.hstore.blockingStoreFiles";
+/// What that is if nobody says.
+const BLOCKING_FILES: i64 = 16;
+/// The store engines that are here.
+const STORE_ENGINES: &[&str] = &[
+    "org.apache.hadoop.hbase.regionserver.DefaultStoreEngine",
+    "org.apache.hadoop.hbase.regionserver.DateTieredStoreEngine",
+];
+/// The compaction policies that are here.
+const COMPACTION_POLICIES: &[&str] = &[
+    "org.apache.hadoop.hbase.regionserver.compactions.ExploringCompactionPolicy",
+    "org.apache.hadoop.hbase.regionserver.compactions.RatioBasedCompactionPolicy",
+    FIFO_POLICY,
+];
+/// The policy that never rewrites.
+const FIFO_POLICY: &str = "org.apache.hadoop.hbase.regionserver.compactions.FIFOCompactionPolicy";
+/// With it flushes must not wait sooner.
+const FIFO_BLOCKING_FILES_MIN: i64 = 1000;
 /// HBase's names of what Bloom filters answer for, in any case of letters.
 const BLOOM_TYPES: &[&str] = &["NONE", "ROW", "ROWCOL", "ROWPREFIX_FIXED_LENGTH"];
 /// Where a family says how long the prefix of its Bloom filter is.
@@ -35,12 +56,54 @@ pub fn check_table(table: &TableDescriptor) -> Answer<()> {
         return Err(refuse("Table should have at least one column family."));
     }
     table.families.values().try_for_each(check_servable)?;
+    table.families.values().try_for_each(|family| check_classes(table, family))?;
     let checks = setting(table, "hbase.table.sanity.checks");
     if checks.is_some_and(|text| text.eq_ignore_ascii_case("false")) {
         return Ok(());
     }
     check_attributes(table)?;
-    table.families.values().try_for_each(check_family)
+    table.families.values().try_for_each(check_family)?;
+    table.families.values().try_for_each(|family| check_compaction_policy(table, family))
+}
+
+/// What a family says, or else its table, in attributes or configuration.
+fn said<'a>(table: &'a TableDescriptor, family: &'a FamilyDescriptor, key: &str) -> Option<&'a str> {
+    let of_family = || family.configuration.get(key).map(String::as_str).or_else(|| family.attribute(key));
+    of_family().or_else(|| setting(table, key))
+}
+
+/// Classes of users cannot be loaded, and of HBase's not all are here. (In HBase the regions of such a table do not open.)
+fn check_classes(table: &TableDescriptor, family: &FamilyDescriptor) -> Answer<()> {
+    if let Some(class) = said(table, family, ENGINE_KEY).filter(|class| !STORE_ENGINES.contains(class)) {
+        return Err(refuse(format!("Unable to load configured store engine '{class}'")));
+    }
+    if let Some(class) = said(table, family, POLICY_KEY).filter(|class| !COMPACTION_POLICIES.contains(class))
+    {
+        return Err(refuse(format!("Unable to load configured compaction policy '{class}'")));
+    }
+    Ok(())
+}
+
+/// Files that are only ever dropped need an end, and there may be many.
+fn check_compaction_policy(table: &TableDescriptor, family: &FamilyDescriptor) -> Answer<()> {
+    if said(table, family, POLICY_KEY) != Some(FIFO_POLICY) {
+        return Ok(());
+    }
+    if family.ttl_ms().is_none() {
+        return Err(refuse("Default TTL is not supported for FIFO compaction"));
+    }
+    if family.min_versions() > 0 {
+        return Err(refuse("MIN_VERSION > 0 is not supported for FIFO compaction"));
+    }
+    let files = number(said(table, family, BLOCKING_FILES_KEY)).unwrap_or(BLOCKING_FILES);
+    if files < FIFO_BLOCKING_FILES_MIN {
+        return Err(refuse(format!(
+            "Blocking file count '{BLOCKING_FILES_KEY}' {files} is below recommended minimum of \
+             {FIFO_BLOCKING_FILES_MIN} for column family {}",
+            family.name.escape_ascii()
+        )));
+    }
+    Ok(())
 }
 
 fn check_attributes(table: &TableDescriptor) -> Answer<()> {
@@ -207,6 +270,25 @@ mod tests {
         ] {
             assert!(!check(family().with(name, value), &[]), "{name}={value}");
         }
+    }
+
+    #[test]
+    fn files_that_only_go_need_an_end() {
+        let with = |settings: &[(&str, &str)]| {
+            let mut family = family();
+            for (key, value) in settings {
+                family.configuration.insert((*key).into(), (*value).into());
+            }
+            family
+        };
+        let fifo = (POLICY_KEY, FIFO_POLICY);
+        assert!(!check(with(&[fifo, (BLOCKING_FILES_KEY, "1000")]), &[]));
+        assert!(!check(with(&[fifo]).with("TTL", "5"), &[]));
+        assert!(check(with(&[fifo, (BLOCKING_FILES_KEY, "1000")]).with("TTL", "5"), &[]));
+        assert!(check(with(&[fifo]).with("TTL", "5"), &[(BLOCKING_FILES_KEY, "1000")]));
+        assert!(!check(with(&[(POLICY_KEY, "no.such.Policy")]), &[("hbase.table.sanity.checks", "false")]));
+        assert!(!check(with(&[(ENGINE_KEY, "org.apache.hadoop.hbase.regionserver.StripeStoreEngine")]), &[]));
+        assert!(check(with(&[(ENGINE_KEY, STORE_ENGINES[1])]), &[]));
     }
 
     #[test]

@@ -35,6 +35,7 @@ public final class Main {
     DEFAULT.put("batches", new Batches());
     DEFAULT.put("scans", new Scans());
     DEFAULT.put("storage", new Storage());
+    DEFAULT.put("compactions", new Compactions());
     DEFAULT.put("codecs", new Codecs());
     DEFAULT.put("atomics", new Atomics());
     DEFAULT.put("filters", new Filters());

@@ -164,6 +164,11 @@ impl Region {
         self.log_marker(|_, now_ms| self.marked.flush(FlushStep::Commit, pending.seq_id, &families, now_ms))
             .await?;
         if pending.is_whole {
+            if made == 0 {
+                // No file says that these ids were used, and the log that does may go now.
+                let services = &self.services;
+                services.root.write_max_seq_id(&*services.fs, &self.info, pending.seq_id).await?;
+            }
             self.note_flushed(pending.seq_id);
         }
         self.counters.flushes.fetch_add(1, Relaxed);

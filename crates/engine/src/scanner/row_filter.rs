@@ -61,7 +61,13 @@ impl RowFilter {
         if scan.batch > 0 && filter.has_filter_row() {
             return Err(Error::Incompatible { what: BATCH_CUTS_JUDGED_ROWS });
         }
-        Ok(RowFilter { scan: filter, buffer: RowBuffer::default(), skipping: false, row_bytes: 0, joins: false })
+        Ok(RowFilter {
+            scan: filter,
+            buffer: RowBuffer::default(),
+            skipping: false,
+            row_bytes: 0,
+            joins: false,
+        })
     }
 
     /// Begins anew with another number for filters that choose at random.

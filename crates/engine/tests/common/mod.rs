@@ -3,4 +3,5 @@
 
 pub mod camera;
 pub mod model;
+pub mod rules;
 pub mod world;

@@ -1,9 +1,8 @@
-//! What a region must show: HBase's rules on sorted vectors, applied literally.
+//! What a region must show: HBase's rules on plain vectors, applied literally (`super::rules`).
 //!
-//! Cells lie in layers as in a region (memory, then files from the newest to the oldest), since a flush and a compaction
-//! drop what is surplus or hidden within their layers, and later deletes of single versions show the difference.
+//! Cells lie in layers as in a region (memory, then files), since a flush and a compaction drop what is surplus, hidden or
+//! over within the layers they read, and later reads show the difference.
 
-use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
 use cell::cell::CellType;
@@ -11,6 +10,8 @@ use cell::condition::{Condition, Test};
 use cell::mutation::{Mutation, MutationKind};
 use cell::schema::TableDescriptor;
 use cell::{Cell, LATEST_TIMESTAMP};
+
+use super::rules::{self, Question, Rules};
 
 /// A cell as the model keeps it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,81 +23,84 @@ pub struct ModelCell {
     pub kind: CellType,
     pub value: Vec<u8>,
     /// Later ones win over equal keys.
-    order: u64,
+    pub order: u64,
 }
 
 /// What a scan shows of a cell.
 pub type Shown = (Vec<u8>, Vec<u8>, Vec<u8>, i64, Vec<u8>);
 
+/// A file: its name as the region has it, empty until that is known.
+#[derive(Clone, Debug, Default)]
+pub struct ModelFile {
+    pub name: String,
+    pub cells: Vec<ModelCell>,
+}
+
+#[derive(Clone, Debug)]
+struct Family {
+    name: Vec<u8>,
+    rules: Rules,
+    memory: Vec<ModelCell>,
+    files: Vec<ModelFile>,
+    /// Dropped as a whole; a crash may bring them back.
+    dropped: Vec<ModelFile>,
+    /// What was flushed and all over, so that no file says it was: as long as the log has it, a crash brings it back.
+    unfiled: Vec<ModelCell>,
+}
+
 /// A region as it should be.
 #[derive(Clone, Debug)]
 pub struct Model {
-    families: Vec<(Vec<u8>, usize)>,
-    /// Memory first, then files from the newest to the oldest; by family, since stores are compacted alone.
-    memory: Vec<Vec<ModelCell>>,
-    files: Vec<Vec<Vec<ModelCell>>>,
+    families: Vec<Family>,
     next_order: u64,
+    /// The first cell of each log, the oldest first.
+    log_starts: Vec<u64>,
+    /// The clock of the region, by which cells are over.
+    pub now: i64,
 }
 
 impl ModelCell {
-    fn is_of_column(&self, other: &ModelCell) -> bool {
-        (&self.row, &self.qualifier) == (&other.row, &other.qualifier)
-    }
-
-    /// Whether this marker hides `put`, a put of the same row and family.
-    fn hides(&self, put: &ModelCell) -> bool {
-        let same_column = self.qualifier == put.qualifier;
-        match self.kind {
-            CellType::DeleteFamily => self.timestamp >= put.timestamp,
-            CellType::DeleteFamilyVersion => self.timestamp == put.timestamp,
-            CellType::DeleteColumn => same_column && self.timestamp >= put.timestamp,
-            CellType::Delete => same_column && self.timestamp == put.timestamp,
-            _ => false,
+    /// A cell that was read.
+    pub fn of(cell: &Cell<'_>) -> ModelCell {
+        ModelCell {
+            row: cell.row().to_vec(),
+            family: cell.family().to_vec(),
+            qualifier: cell.qualifier().to_vec(),
+            timestamp: cell.timestamp(),
+            kind: cell.kind(),
+            value: cell.value.to_vec(),
+            order: 0,
         }
     }
-}
 
-/// The puts that a reader of all versions sees among `cells` of one family: not hidden, one per timestamp, the newest
-/// `versions` of a column. With them those that are over that number.
-fn judge(cells: &[ModelCell], versions: usize) -> (Vec<ModelCell>, Vec<ModelCell>) {
-    let mut puts: Vec<&ModelCell> = cells.iter().filter(|cell| cell.kind == CellType::Put).collect();
-    puts.sort_by_key(|put| (&put.row, &put.qualifier, Reverse(put.timestamp), Reverse(put.order)));
-    puts.dedup_by_key(|put| (&put.row, &put.qualifier, put.timestamp));
-    let hidden = |put: &ModelCell| cells.iter().any(|cell| cell.row == put.row && cell.hides(put));
-    let (mut shown, mut surplus): (Vec<ModelCell>, Vec<ModelCell>) = Default::default();
-    for put in puts.into_iter().filter(|put| !hidden(put)) {
-        let of_column = |cell: &&ModelCell| cell.is_of_column(put);
-        let is_surplus = shown.iter().filter(of_column).count() >= versions;
-        if is_surplus { &mut surplus } else { &mut shown }.push(put.clone());
+    /// What a scan shows of it.
+    pub fn shown(&self) -> Shown {
+        let cell = self.clone();
+        (cell.row, cell.family, cell.qualifier, cell.timestamp, cell.value)
     }
-    (shown, surplus)
-}
-
-fn visible(cells: &[ModelCell], versions: usize) -> Vec<ModelCell> {
-    judge(cells, versions).0
-}
-
-/// What a flush keeps: what is visible, and markers. HBase goes to the next column at the first surplus version, past
-/// markers behind it; only at the empty qualifier it goes on cell by cell, for the sake of markers of the family.
-fn flushed(cells: &[ModelCell], versions: usize) -> Vec<ModelCell> {
-    let (mut kept, surplus) = judge(cells, versions);
-    let passed_over = |marker: &ModelCell| {
-        let is_before = |put: &ModelCell| put.is_of_column(marker) && put.timestamp > marker.timestamp;
-        !marker.qualifier.is_empty() && surplus.iter().any(is_before)
-    };
-    kept.extend(cells.iter().filter(|cell| cell.kind.is_delete() && !passed_over(cell)).cloned());
-    kept
 }
 
 impl Model {
     pub fn new(table: &TableDescriptor) -> Model {
-        let families: Vec<(Vec<u8>, usize)> = table
-            .families
-            .values()
-            .map(|family| (family.name.to_vec(), family.max_versions() as usize))
-            .collect();
-        let stores = families.len();
-        Model { families, memory: vec![Vec::new(); stores], files: vec![Vec::new(); stores], next_order: 0 }
+        let family = |family: &cell::schema::FamilyDescriptor| Family {
+            name: family.name.to_vec(),
+            rules: Rules::of(family),
+            memory: Vec::new(),
+            files: Vec::new(),
+            dropped: Vec::new(),
+            unfiled: Vec::new(),
+        };
+        Model {
+            families: table.families.values().map(family).collect(),
+            next_order: 0,
+            log_starts: vec![0],
+            now: 0,
+        }
+    }
+
+    /// Says how long markers stay that could go.
+    pub fn purge_after(&mut self, ms: i64) {
+        self.families.iter_mut().for_each(|family| family.rules.purge_after = ms);
     }
 
     /// Applies mutations that become visible together; `now` is the server's clock.
@@ -179,12 +183,21 @@ impl Model {
 
     /// The newest visible version of a column.
     fn newest(&self, row: &[u8], family: &[u8], qualifier: &[u8]) -> Option<ModelCell> {
-        let of_column = |put: &ModelCell| put.row == row && put.qualifier == qualifier;
-        self.visible_of(self.family(family)).into_iter().find(of_column)
+        self.versions(row, self.family(family), qualifier, 1).pop()
+    }
+
+    /// The newest visible versions of a column, as a get of it shows them.
+    fn versions(&self, row: &[u8], family: usize, qualifier: &[u8], versions: usize) -> Vec<ModelCell> {
+        let question = Question {
+            qualifiers: Some(BTreeSet::from([qualifier.to_vec()])),
+            versions,
+            ..Question::default()
+        };
+        self.ask(family, &question).into_iter().filter(|put| put.row == row).collect()
     }
 
     fn family(&self, name: &[u8]) -> usize {
-        self.families.iter().position(|(known, _)| known == name).expect("a family of the table")
+        self.families.iter().position(|known| known.name == name).expect("a family of the table")
     }
 
     fn put_in(
@@ -197,9 +210,10 @@ impl Model {
         value: &[u8],
     ) {
         self.next_order += 1;
-        self.memory[family].push(ModelCell {
+        let name = self.families[family].name.clone();
+        self.families[family].memory.push(ModelCell {
             row: row.to_vec(),
-            family: self.families[family].0.clone(),
+            family: name,
             qualifier: qualifier.to_vec(),
             timestamp,
             kind,
@@ -211,31 +225,25 @@ impl Model {
     /// The timestamp of the nth newest visible version of a column, counted from 1.
     fn nth_newest(&self, cell: &Cell<'_>, nth: usize) -> Option<i64> {
         let family = self.family(cell.family());
-        let of_column = |put: &ModelCell| put.row == cell.row() && put.qualifier == cell.qualifier();
-        self.visible_of(family).into_iter().filter(of_column).nth(nth - 1).map(|put| put.timestamp)
+        let versions = self.versions(cell.row(), family, cell.qualifier(), nth);
+        versions.get(nth - 1).map(|put| put.timestamp)
     }
 
-    fn visible_of(&self, family: usize) -> Vec<ModelCell> {
-        let cells: Vec<ModelCell> =
-            self.files[family].iter().flatten().chain(&self.memory[family]).cloned().collect();
-        visible(&cells, self.families[family].1)
+    fn cells(&self, family: usize) -> Vec<ModelCell> {
+        let family = &self.families[family];
+        family.files.iter().flat_map(|file| &file.cells).chain(&family.memory).cloned().collect()
+    }
+
+    /// What a read shows of one family, in order.
+    pub fn ask(&self, family: usize, question: &Question) -> Vec<ModelCell> {
+        rules::seen(&self.cells(family), &self.families[family].rules, question, self.now)
     }
 
     /// All that a scan of all versions shows, in order.
     pub fn scan(&self) -> Vec<Shown> {
-        let mut shown: Vec<Shown> = (0..self.families.len())
-            .flat_map(|family| self.visible_of(family))
-            .map(|put| (put.row, put.family, put.qualifier, put.timestamp, put.value))
-            .collect();
-        shown.sort_by(|left, right| {
-            (&left.0, &left.1, &left.2, Reverse(left.3)).cmp(&(
-                &right.0,
-                &right.1,
-                &right.2,
-                Reverse(right.3),
-            ))
-        });
-        shown
+        let everything = Question { versions: usize::MAX, ..Question::default() };
+        let of_families = (0..self.families.len()).flat_map(|family| self.ask(family, &everything));
+        rules::in_order(of_families.collect()).iter().map(ModelCell::shown).collect()
     }
 
     /// Memory becomes a file of each family that has cells there.
@@ -244,42 +252,110 @@ impl Model {
     }
 
     /// Memory of one family becomes a file, if there are cells.
-    pub fn flush_family(&mut self, family: usize) {
-        let cells = std::mem::take(&mut self.memory[family]);
-        let kept = flushed(&cells, self.families[family].1);
-        if !kept.is_empty() {
-            self.files[family].push(kept);
+    pub fn flush_family(&mut self, at: usize) {
+        let now = self.now;
+        let family = &mut self.families[at];
+        let memory = std::mem::take(&mut family.memory);
+        let cells = rules::kept(&memory, &family.rules, None, now);
+        family.unfiled.extend(memory);
+        if !cells.is_empty() {
+            family.unfiled.clear();
+            family.files.push(ModelFile { name: String::new(), cells });
         }
     }
 
-    /// The files of a family become one, without markers and what they hide; with a single file only if `major`.
-    pub fn compact(&mut self, family: usize, major: bool) {
-        let enough = if major { 1 } else { 2 };
-        if self.files[family].len() >= enough {
-            let cells: Vec<ModelCell> = self.files[family].drain(..).flatten().collect();
-            self.files[family].push(visible(&cells, self.families[family].1));
+    /// Files whose cells are all over go, but for the newest. `order` are all names, from the oldest on.
+    pub fn drop_expired(&mut self, at: usize, order: &[String]) {
+        let now = self.now;
+        let family = &mut self.families[at];
+        let Some(ttl) = family.rules.ttl.filter(|_| family.rules.min_versions == 0) else { return };
+        let newest = order.last();
+        let is_over = |file: &ModelFile| {
+            let all_over = file.cells.iter().all(|cell| cell.timestamp < now - ttl);
+            Some(&file.name) != newest && !file.cells.is_empty() && all_over
+        };
+        let (over, left) = family.files.drain(..).partition(is_over);
+        family.dropped.extend::<Vec<ModelFile>>(over);
+        family.files = left;
+    }
+
+    /// Files become one, or one for each stretch of time between `boundaries` that has cells.
+    pub fn compact_files(&mut self, at: usize, names: &[String], is_all: bool, boundaries: &[i64]) {
+        let (inputs, left): (Vec<_>, Vec<_>) =
+            self.families[at].files.drain(..).partition(|file| names.contains(&file.name));
+        assert_eq!(inputs.len(), names.len(), "the region compacts files that there are");
+        self.families[at].files = left;
+        self.merge(at, inputs, is_all, boundaries);
+    }
+
+    /// All files of a family become one; with a single file only if `major`.
+    pub fn compact(&mut self, at: usize, major: bool) {
+        if self.file_count(at) >= if major { 1 } else { 2 } {
+            let inputs = std::mem::take(&mut self.families[at].files);
+            self.merge(at, inputs, true, &[]);
         }
+    }
+
+    fn merge(&mut self, at: usize, inputs: Vec<ModelFile>, is_all: bool, boundaries: &[i64]) {
+        let now = self.now;
+        let family = &mut self.families[at];
+        let cells: Vec<ModelCell> = inputs.into_iter().flat_map(|file| file.cells).collect();
+        let puts = cells.iter().filter(|cell| cell.kind == CellType::Put);
+        let earliest_put = puts.map(|put| put.timestamp).min().unwrap_or(i64::MAX);
+        let kept = rules::kept(&cells, &family.rules, is_all.then_some(earliest_put), now);
+        let place =
+            |cell: &ModelCell| boundaries.iter().filter(|smallest| **smallest <= cell.timestamp).count();
+        let mut outputs: Vec<ModelFile> = (0..=boundaries.len())
+            .map(|output| kept.iter().filter(|cell| place(cell) == output).cloned().collect::<Vec<_>>())
+            .filter(|cells| !cells.is_empty())
+            .map(|cells| ModelFile { name: String::new(), cells })
+            .collect();
+        if outputs.is_empty() {
+            outputs.push(ModelFile::default());
+        }
+        family.files.extend(outputs);
+    }
+
+    /// Learns the names of files that were made, from those of all in order; whether there are as many.
+    pub fn learn_names(&mut self, at: usize, order: &[String]) -> bool {
+        let family = &mut self.families[at];
+        let known: BTreeSet<String> = family.files.iter().map(|file| file.name.clone()).collect();
+        let mut new = order.iter().filter(|name| !known.contains(*name));
+        for file in family.files.iter_mut().filter(|file| file.name.is_empty()) {
+            let Some(name) = new.next() else { return false };
+            file.name.clone_from(name);
+        }
+        new.next().is_none() && family.files.len() == order.len()
+    }
+
+    /// After a crash: files come back that were dropped because all in them is over, if their going was not durable.
+    pub fn crashed(&mut self, at: usize, order: &[String]) {
+        let family = &mut self.families[at];
+        let (back, gone) = family.dropped.drain(..).partition(|file| order.contains(&file.name));
+        family.files.extend::<Vec<ModelFile>>(back);
+        family.dropped = gone;
     }
 
     /// The region that a split leaves of this one, whose memory is in files: the rows for which `keeps` holds. Files without
     /// any do not come along.
     pub fn part(&self, keeps: impl Fn(&[u8]) -> bool) -> Model {
-        assert!(self.memory.iter().all(Vec::is_empty), "flushed before");
+        assert!(self.families.iter().all(|family| family.memory.is_empty()), "flushed before");
         let mut part = self.clone();
-        for files in &mut part.files {
-            for file in files.iter_mut() {
-                file.retain(|cell| keeps(&cell.row));
+        for family in &mut part.families {
+            for file in &mut family.files {
+                file.cells.retain(|cell| keeps(&cell.row));
             }
-            files.retain(|file| !file.is_empty());
+            family.files.retain(|file| !file.cells.is_empty());
         }
         part
     }
 
     /// The region that a merge makes of this one and `other`, whose memories are in files.
     pub fn merged(mut self, other: Model) -> Model {
-        assert!(self.memory.iter().chain(&other.memory).all(Vec::is_empty), "flushed before");
-        for (files, others) in self.files.iter_mut().zip(other.files) {
-            files.extend(others);
+        let mut both = self.families.iter().chain(&other.families);
+        assert!(both.all(|family| family.memory.is_empty()), "flushed before");
+        for (family, others) in self.families.iter_mut().zip(other.families) {
+            family.files.extend(others.files);
         }
         self.next_order = self.next_order.max(other.next_order);
         self
@@ -287,7 +363,40 @@ impl Model {
 
     /// Files of a family.
     pub fn file_count(&self, family: usize) -> usize {
-        self.files[family].len()
+        self.families[family].files.len()
+    }
+
+    /// A log ends, and another begins.
+    pub fn begin_log(&mut self) {
+        self.log_starts.push(self.next_order + 1);
+    }
+
+    /// After a clean close nothing comes back.
+    pub fn closed(&mut self) {
+        self.families.iter_mut().for_each(|family| family.unfiled.clear());
+    }
+
+    /// After a crash: takes what comes back of logs although it was flushed, if a raw scan shows it. Older logs may be gone,
+    /// and newer ones not.
+    pub fn replayed(&mut self, at: usize, shown: &[ModelCell]) {
+        let everything = Question { versions: usize::MAX, raw: true, ..Question::default() };
+        let same = |cells: &[ModelCell]| {
+            let key = |cell: &ModelCell| (cell.shown(), cell.kind);
+            cells.iter().map(key).eq(shown.iter().map(key))
+        };
+        let unfiled = std::mem::take(&mut self.families[at].unfiled);
+        if unfiled.is_empty() || same(&self.ask(at, &everything)) {
+            return;
+        }
+        let memory = self.families[at].memory.clone();
+        for start in self.log_starts.clone() {
+            let of_logs = unfiled.iter().filter(|cell| cell.order >= start);
+            self.families[at].memory = of_logs.chain(&memory).cloned().collect();
+            if same(&self.ask(at, &everything)) {
+                return;
+            }
+        }
+        panic!("after a crash there is neither what was flushed only, nor what logs have too");
     }
 
     /// Rows with visible cells.

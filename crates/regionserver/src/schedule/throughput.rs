@@ -70,8 +70,8 @@ impl Throughput {
 mod tests {
     use super::*;
 
-    #[test]
-    fn speed_follows_pressure_and_is_shared() {
+    #[tokio::test(start_paused = true)]
+    async fn speed_follows_pressure_and_is_shared() {
         let env = base::testing::env(1);
         let options = ThroughputOptions { lower_bytes: 100, higher_bytes: 200 };
         let throughput = Throughput::new(env.clock.clone(), options);

@@ -40,11 +40,11 @@ public final class Main {
     DEFAULT.put("filters", new Filters());
     DEFAULT.put("async", new Async());
     DEFAULT.put("changes", new Changes());
-    DEFAULT.put("versions", new Versions());
-    DEFAULT.put("endpoints", new Endpoints());
-    DEFAULT.put("quotas", new Quotas());
-    DEFAULT.put("throttles", new Throttles());
     FURTHER.put("moves", new Moves());
+    FURTHER.put("throttles", new Throttles());
+    FURTHER.put("quotas", new Quotas());
+    FURTHER.put("endpoints", new Endpoints());
+    FURTHER.put("versions", new Versions());
   }
 
   private Main() {
@@ -54,8 +54,10 @@ public final class Main {
     if (Arrays.asList(arguments).contains("--list")) {
       System.out.println(String.join(" ", DEFAULT.keySet()));
       System.out.println(String.join(" ", FURTHER.keySet()));
-      DEFAULT.forEach((name, suite) -> suite.settings().forEach((key, value) ->
-          System.out.println(name + " " + key + "=" + value)));
+      for (Map<String, Suite> suites : Arrays.asList(DEFAULT, FURTHER)) {
+        suites.forEach((name, suite) -> suite.settings().forEach((key, value) ->
+            System.out.println(name + " " + key + "=" + value)));
+      }
       return;
     }
     Configuration conf = HBaseConfiguration.create();

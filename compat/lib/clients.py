@@ -25,11 +25,21 @@ class JavaClient:
         self.records = self.name == version
         self.unasked = True
         self.golden = os.path.join(COMPAT, "java", "golden", version)
+        self._listed = None
 
     def suites(self):
         """The suites that run by default, and those that run only when named."""
-        class_path = client_class_path(self.version)
-        return [line.split() for line in _output([java(), "-cp", class_path, "compat.Main", "--list"])]
+        return [line.split() for line in self._list()[:2]]
+
+    def settings(self, suite):
+        """The settings that servers need for a suite, beyond their defaults."""
+        lines = [line.split(" ", 1) for line in self._list()[2:]]
+        return dict(setting.split("=", 1) for name, setting in lines if name == suite)
+
+    def _list(self):
+        if self._listed is None:
+            self._listed = _output([java(), "-cp", client_class_path(self.version), "compat.Main", "--list"])
+        return self._listed
 
     def run(self, endpoint, suites, **how):
         conf = conf_directory(endpoint.settings(self.registry))
@@ -63,6 +73,9 @@ class GoClient:
     def suites(self):
         return [_output([self._program(), "--list"])[0].split(), []]
 
+    def settings(self, suite):
+        return {}
+
     def run(self, endpoint, suites, **how):
         return subprocess.run([self._program(), f"{endpoint.host}:{endpoint.zookeeper}", *suites], **how)
 
@@ -82,6 +95,9 @@ class AsynchbaseClient:
 
     def suites(self):
         return [_output([java(), "-cp", self._class_path(), "compat.async.Main", "--list"])[0].split(), []]
+
+    def settings(self, suite):
+        return {}
 
     def run(self, endpoint, suites, **how):
         tables = [f"compat_async_{suite}" for suite in (self.suites()[0] if suites == ["all"] else suites)]

@@ -24,13 +24,14 @@ def add_options(parser):
     return choice
 
 
-def chosen(arguments):
-    """The server that the options choose, as a context manager with `name`, `endpoint` and `server`."""
+def chosen(arguments, settings=None):
+    """The server that the options choose, as a context manager with `name`, `endpoint` and `server`. One that runs
+    already has the settings that it has."""
     if arguments.running:
         return Running(Endpoint.of(arguments))
     if arguments.hbase:
-        return hbase()
-    return grampus(arguments.grampus, arguments.port_offset)
+        return hbase(settings=settings)
+    return grampus(arguments.grampus, arguments.port_offset, settings)
 
 
 def hbase(heap="1g", settings=None):

@@ -25,7 +25,7 @@ pub use declare::OptionInfo;
 pub use document::{document, variable_of};
 pub use layers::{Origin, Setting};
 pub use options::{Config, MemoryParts, OPTIONS};
-pub use value::{Checksum, Share};
+pub use value::{Checksum, RateLimiter, Share};
 
 use layers::Layers;
 

@@ -7,6 +7,7 @@
 //! * [`tags`]: what cells say about themselves;
 //! * [`query`], [`mutation`], [`condition`]: Get, Scan, Put, Delete, Increment, Append, checks as values;
 //! * [`filter`]: what reads leave out, as values;
+//! * [`coprocessor`]: which endpoints a table names;
 //! * [`schema`], [`region`]: tables, families, regions and their names.
 //!
 //! Knows nothing about: files, blocks, protobuf, sockets. No input or output happens here.
@@ -14,6 +15,7 @@
 pub mod cell;
 pub mod codec;
 pub mod condition;
+pub mod coprocessor;
 pub mod filter;
 pub mod key;
 pub mod mutation;

@@ -14,7 +14,8 @@
 //! Which cells are seen is decided by four parties, each in its own file:
 //! * [`select`]: memstores and files that cannot hold anything wanted are left out;
 //! * [`source`]: cells newer than the read point are passed over;
-//! * [`matcher`], with [`deletes`] and [`columns`]: HBase's retention rules, cell by cell in key order;
+//! * [`matcher`], with [`deletes`] and [`columns`] or with [`write_order`]: HBase's retention rules, cell by cell in key
+//!   order;
 //! * [`filtered`]: what a [filter](crate::filter) says, together with the rules;
 //! * [`region`]: rows, their limits and how they are cut into results.
 //!
@@ -36,6 +37,7 @@ mod select;
 mod sink;
 mod source;
 mod store;
+mod write_order;
 
 pub use compact::{CompactionScanner, Retention};
 pub use hfile::Stop;

@@ -275,6 +275,41 @@ fn a_filter_is_a_condition_that_something_passes() {
 }
 
 #[test]
+fn several_rows_change_together_if_all_conditions_hold() {
+    run(async {
+        let (opened, ..) = fresh(options()).await;
+        let region = &opened.region;
+        let of = |row: &'static str, value: &'static str| {
+            let cell =
+                KeyValue::new(row.as_bytes(), b"g", b"q", LATEST_TIMESTAMP, CellType::Put, value.as_bytes());
+            Mutation::put(row, vec![cell])
+        };
+        let both = [of("a", "1"), of("b", "2")];
+        assert!(region.change_rows(&[], &both).await.unwrap().matched);
+        let rows = scan(region).await.unwrap();
+        assert_eq!(rows.len(), 2);
+        assert_eq!(rows[0].3, rows[1].3, "at one moment");
+        let holds = |row: &'static str, value| Condition {
+            row: row.into(),
+            ..if_value("q", CompareOp::Equal, value)
+        };
+        let change = [of("c", "3"), Mutation::delete("a", Vec::new())];
+        let one_fails = [holds("a", "1"), holds("b", "1")];
+        assert!(!region.change_rows(&one_fails, &change).await.unwrap().matched);
+        assert_eq!(scan(region).await.unwrap(), rows);
+        let all_hold = [holds("a", "1"), holds("b", "2"), holds("d", "")];
+        assert!(region.change_rows(&all_hold, &change).await.unwrap().matched);
+        let left = scan(region).await.unwrap();
+        assert_eq!(left.iter().map(|cell| &cell.0[..]).collect::<Vec<_>>(), [b"b", b"c"]);
+        let bad = Mutation::put("d", vec![KeyValue::new(b"d", b"x", b"q", 1, CellType::Put, b"v")]);
+        let error = region.change_rows(&[], &[of("d", "4"), bad]).await.unwrap_err();
+        assert!(matches!(error, Error::NoSuchFamily { .. }), "{error}");
+        assert_eq!(scan(region).await.unwrap(), left);
+        assert!(region.change_rows(&[], &[]).await.unwrap().matched);
+    });
+}
+
+#[test]
 fn changes_of_several_rows_are_refused_whole() {
     run(async {
         let (opened, ..) = fresh(options()).await;

@@ -4,6 +4,7 @@
 //! * [`procedure`]: changes of tables that survive a crash;
 //! * [`assignment`], [`servers`], [`connections`]: regions, region servers, and how they are reached;
 //! * [`meta`], [`location`], [`tables`], [`namespaces`]: what is known of tables, in `hbase:meta`, in files, in memory;
+//! * [`quotas`]: what users, tables and namespaces may use;
 //! * [`service`]: the calls of clients and of region servers.
 //!
 //! Speaks to region servers through the traits of `wire::service` only. Knows nothing about: regions' insides.
@@ -16,6 +17,7 @@ pub mod master;
 pub mod meta;
 pub mod namespaces;
 pub mod procedure;
+pub mod quotas;
 pub mod refusal;
 pub mod sanity;
 pub mod servers;

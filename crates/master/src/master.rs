@@ -24,6 +24,7 @@ use crate::namespaces::{self, Namespaces};
 use crate::procedure::executor::{Executor, Progress};
 use crate::procedure::journal::Journal;
 use crate::procedure::{Plan, Work};
+use crate::quotas::Quotas;
 use crate::servers::Servers;
 use crate::tables::Tables;
 
@@ -49,6 +50,8 @@ pub struct MasterParts {
     pub info_port: u16,
     /// The cluster's id.
     pub cluster_id: String,
+    /// Whether there are quotas (`hbase.quota.enabled`).
+    pub quotas_enabled: bool,
     /// Called when a client asks the cluster to stop, with its words.
     pub on_stop: Box<dyn Fn(&str) + Send + Sync>,
 }
@@ -62,6 +65,7 @@ pub struct Master {
     server_name: ServerName,
     info_port: u16,
     cluster_id: String,
+    quotas: Quotas,
     on_stop: Box<dyn Fn(&str) + Send + Sync>,
     initialized: AtomicBool,
     // The last flush of each table that was asked for by the old kind of procedure.
@@ -98,6 +102,7 @@ impl Master {
             server_name: parts.server_name,
             info_port: parts.info_port,
             cluster_id: parts.cluster_id,
+            quotas: Quotas::new(parts.quotas_enabled),
             on_stop: parts.on_stop,
             initialized: AtomicBool::new(false),
             flushes: Mutex::default(),
@@ -135,7 +140,10 @@ impl Master {
         let enabled = self.regions_of_enabled_tables();
         self.context.assignment.begin_open(&enabled).await?;
         self.executor.resume().await.map_err(|error| JavaException::io(error.to_string()))?;
-        self.ensure_namespace_table().await?;
+        self.ensure_system_table(namespaces::descriptor()).await?;
+        if self.quotas.enabled() {
+            self.ensure_system_table(wire::quota::descriptor()).await?;
+        }
         namespaces::load(&self.context).await;
         self.initialized.store(true, Ordering::Release);
         self.context.assignment.wait_for_open(&enabled).await?;
@@ -173,8 +181,7 @@ impl Master {
     }
 
     /// Makes `hbase:namespace`, unless it is there, or is being made since an earlier run.
-    async fn ensure_namespace_table(&self) -> Answer<()> {
-        let table = namespaces::descriptor();
+    async fn ensure_system_table(&self, table: TableDescriptor) -> Answer<()> {
         self.executor.wait_for_table(&table.name).await;
         if self.context.tables.state(&table.name).is_some() {
             return Ok(());
@@ -223,6 +230,10 @@ impl Master {
     /// This master.
     pub fn server_name(&self) -> &ServerName {
         &self.server_name
+    }
+
+    pub(crate) fn quotas(&self) -> &Quotas {
+        &self.quotas
     }
 
     /// The cluster's id.

@@ -192,7 +192,7 @@ fn table_of(cell: Cell<'_>) -> Option<TableName> {
     TableName::parse(std::str::from_utf8(cell.row()).ok()?).ok()
 }
 
-fn cells_of(block: bytes::Bytes) -> Answer<Vec<KeyValue>> {
+pub(crate) fn cells_of(block: bytes::Bytes) -> Answer<Vec<KeyValue>> {
     Codec::KeyValue
         .read(block)
         .collect::<Result<_, _>>()

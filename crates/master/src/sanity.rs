@@ -2,6 +2,7 @@
 //! `hbase.table.sanity.checks` = `false` is taken as it is, but for what could not be served at all.
 
 use bytes::Bytes;
+use cell::coprocessor;
 use cell::schema::{BloomType, FamilyDescriptor, TableDescriptor};
 use wire::exception::{Answer, JavaException};
 
@@ -127,11 +128,13 @@ fn check_attributes(table: &TableDescriptor) -> Answer<()> {
     if number(table.attribute("REGION_REPLICATION")).is_some_and(|replicas| replicas < 1) {
         return Err(refuse("Table region replication should be at least one."));
     }
-    match table.attributes.keys().find(|name| name.starts_with(b"coprocessor$")) {
+    let is_foreign =
+        |value: &[u8]| coprocessor::built_in_class(value) != Some(coprocessor::MULTI_ROW_MUTATION);
+    match coprocessor::attributes(table).find(|(_, value)| is_foreign(value)) {
         None => Ok(()),
-        Some(name) => {
-            let value = table.attributes[name].escape_ascii();
-            Err(refuse(format!("Java coprocessors cannot be loaded: {} = {value}", name.escape_ascii())))
+        Some((name, value)) => {
+            let (name, value) = (name.escape_ascii(), value.escape_ascii());
+            Err(refuse(format!("Java coprocessors cannot be loaded: {name} = {value}")))
         }
     }
 }
@@ -294,6 +297,9 @@ mod tests {
     #[test]
     fn java_classes_are_refused() {
         assert!(!check(family(), &[("coprocessor$1", "|no.such.Observer|1|")]));
+        let endpoint = format!("|{}|1073741823|", coprocessor::MULTI_ROW_MUTATION);
+        assert!(check(family(), &[("coprocessor$1", &endpoint)]));
+        assert!(!check(family(), &[("coprocessor$1", &endpoint), ("coprocessor$2", "|no.such.Observer|1|")]));
         assert!(!check(family(), &[("SPLIT_POLICY", "no.such.Policy")]));
         assert!(check(family(), &[("SPLIT_POLICY", SPLIT_POLICIES[0])]));
     }

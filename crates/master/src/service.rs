@@ -7,6 +7,7 @@ mod cluster;
 mod names;
 mod namespaces;
 mod procedures;
+mod quotas;
 mod region_servers;
 mod snapshots;
 mod switches;
@@ -83,6 +84,14 @@ impl MasterService for Master {
         initialized get_locks(GetLocksRequest) -> GetLocksResponse = procedures::locks;
         always list_decommissioned_region_servers(ListDecommissionedRegionServersRequest) -> ListDecommissionedRegionServersResponse = cluster::decommissioned;
         initialized list_namespaces(ListNamespacesRequest) -> ListNamespacesResponse = namespaces::names;
+        initialized set_quota(SetQuotaRequest) -> SetQuotaResponse = quotas::set;
+        initialized switch_rpc_throttle(SwitchRpcThrottleRequest) -> SwitchRpcThrottleResponse = quotas::switch_throttling;
+        initialized is_rpc_throttle_enabled(IsRpcThrottleEnabledRequest) -> IsRpcThrottleEnabledResponse = quotas::throttles;
+        initialized switch_exceed_throttle_quota(SwitchExceedThrottleQuotaRequest) -> SwitchExceedThrottleQuotaResponse = quotas::switch_exceeding;
+        always grant(GrantRequest) -> GrantResponse = quotas::grant;
+        always revoke(RevokeRequest) -> RevokeResponse = quotas::revoke;
+        always get_user_permissions(GetUserPermissionsRequest) -> GetUserPermissionsResponse = quotas::permissions;
+        always has_user_permissions(HasUserPermissionsRequest) -> HasUserPermissionsResponse = quotas::has_permissions;
         initialized flush_table(FlushTableRequest) -> FlushTableResponse = tables::flush;
     }
 }

@@ -9,7 +9,7 @@ use engine::Region;
 use engine::region::CompactionKind;
 use proto::open_region_response::RegionOpeningState;
 use wire::exception::{Answer, JavaException};
-use wire::service::AdminService;
+use wire::service::{AdminService, SWITCH_RPC_THROTTLE};
 
 use crate::errors::java_exception;
 use crate::load;
@@ -120,9 +120,15 @@ impl Admin {
         })
     }
 
-    fn execute(&self, request: &proto::ExecuteProceduresRequest) -> Answer<proto::ExecuteProceduresResponse> {
-        if !request.proc.is_empty() {
-            return Err(JavaException::unsupported("remote procedures"));
+    async fn execute(
+        &self,
+        request: proto::ExecuteProceduresRequest,
+    ) -> Answer<proto::ExecuteProceduresResponse> {
+        for procedure in &request.proc {
+            if procedure.proc_class != SWITCH_RPC_THROTTLE {
+                return Err(JavaException::unsupported("remote procedures"));
+            }
+            self.0.read_quotas().await.map_err(|error| java_exception(&error))?;
         }
         for open in &request.open_region {
             self.open(open)?;
@@ -270,6 +276,6 @@ impl AdminService for Admin {
         &self,
         request: proto::ExecuteProceduresRequest,
     ) -> BoxFuture<'_, Answer<proto::ExecuteProceduresResponse>> {
-        ready(self.execute(&request))
+        Box::pin(self.execute(request))
     }
 }

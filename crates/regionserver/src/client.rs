@@ -3,6 +3,7 @@
 //! The calls work on messages; where the cells of a result go (a cell block behind the message, or into it) is the
 //! caller's choice by [`ResultForm`], made from what the client's connection said.
 
+mod endpoints;
 mod get;
 mod multi;
 mod mutate;
@@ -29,7 +30,7 @@ use crate::server::RegionServer;
 const LOCAL_FORM: ResultForm = ResultForm::Block(Codec::KeyValue);
 
 /// What a call says besides its message.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct CallContext {
     /// Where cells of a Get go.
     pub get_form: ResultForm,
@@ -39,12 +40,24 @@ pub struct CallContext {
     pub codec: Codec,
     /// How long the client waits altogether, if it said so.
     pub timeout: Option<Duration>,
+    /// The client's connection; `None` for callers in the same process, whom no user's quota bounds.
+    pub connection: Option<Arc<::rpc::ConnectionInfo>>,
 }
 
 impl CallContext {
     /// A caller in the same process: newest version, cell blocks, no hurry.
-    const LOCAL: CallContext =
-        CallContext { get_form: LOCAL_FORM, form: LOCAL_FORM, codec: Codec::KeyValue, timeout: None };
+    const LOCAL: CallContext = CallContext {
+        get_form: LOCAL_FORM,
+        form: LOCAL_FORM,
+        codec: Codec::KeyValue,
+        timeout: None,
+        connection: None,
+    };
+
+    /// The user who calls.
+    pub(crate) fn user(&self) -> Option<&str> {
+        self.connection.as_ref()?.user.as_deref()
+    }
 }
 
 /// The service over a server.

@@ -4,6 +4,7 @@
 //! * [`client`]: `ClientService`, one call a file; [`scanners`]: leases of open scanners;
 //! * [`admin`]: `AdminService`; [`opening`]: opening and closing regions;
 //! * [`regions`], [`schedule`], [`load`]: the regions online, when they are flushed and compacted, their figures;
+//! * [`quotas`]: what calls may use in a time;
 //! * [`errors`]: the engine's errors as Java exceptions.
 //!
 //! Speaks to the master through `wire::service` only. Knows nothing about: the master's insides, znodes.
@@ -13,6 +14,7 @@ pub mod client;
 pub mod errors;
 pub mod load;
 mod opening;
+pub mod quotas;
 pub mod regions;
 pub mod scanners;
 pub mod schedule;

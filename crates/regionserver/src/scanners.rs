@@ -121,6 +121,16 @@ impl<S> Scanners<S> {
         }
     }
 
+    /// Puts a scanner back from a call that was refused and did nothing; `numbered` says whether it had a number, which
+    /// is due again then.
+    pub fn give_back(&self, id: u64, scanner: S, numbered: bool, now: Duration) {
+        if let Some(slot) = self.lock().by_id.get_mut(&id) {
+            slot.next_call_seq -= u64::from(numbered);
+            slot.state = State::Idle(scanner);
+            slot.expires = now + self.lease;
+        }
+    }
+
     /// Ends a scanner in good order; its id is remembered for one lease.
     pub fn end(&self, id: u64, now: Duration) {
         let mut slots = self.lock();
@@ -213,6 +223,18 @@ mod tests {
         scanners.put_back(id, rows, NOW + 2 * LEASE);
         assert_eq!(scanners.expire(NOW + 3 * LEASE), 1);
         assert_eq!(scanners.take(id, None), Err(Refused::Unknown));
+    }
+
+    #[test]
+    fn a_call_that_is_refused_keeps_its_number() {
+        let (scanners, id) = one();
+        let rows = scanners.take(id, Some(0)).unwrap();
+        scanners.give_back(id, rows, true, NOW);
+        let rows = scanners.take(id, Some(0)).unwrap();
+        scanners.put_back(id, rows, NOW);
+        let rows = scanners.take(id, None).unwrap();
+        scanners.give_back(id, rows, false, NOW);
+        assert_eq!(scanners.take(id, Some(1)), Ok("rows"));
     }
 
     #[test]

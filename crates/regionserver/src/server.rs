@@ -18,8 +18,9 @@ use tracing::{error, info, warn};
 use wire::exception::Answer;
 use wire::service::RegionServerStatusService;
 
-use crate::client::OpenScanner;
+use crate::client::{CallContext, OpenScanner};
 use crate::load::{megabytes, region_load};
+use crate::quotas::{Operation, Planned, QuotaOptions, RpcQuotas};
 use crate::regions::OnlineRegions;
 use crate::scanners::Scanners;
 use crate::schedule::Schedule;
@@ -29,6 +30,8 @@ use crate::schedule::compactions::CompactionOptions;
 const REPORT_PERIOD: Duration = Duration::from_secs(3);
 /// The pause between looks at leases and logs.
 const CHORE_PERIOD: Duration = Duration::from_secs(1);
+/// The shortest pause between looks at the table of quotas.
+const QUOTA_LOOK_MIN: Duration = Duration::from_millis(100);
 /// The pause between looks at stores that nobody asked to compact (`hbase.regionserver.compaction.check.period`).
 const COMPACTION_CHECK_PERIOD: Duration = Duration::from_secs(10);
 
@@ -93,6 +96,8 @@ pub struct RegionServerOptions {
     /// How long increments and appends that were carried out are known by their nonces
     /// (`hbase.server.hashNonce.gracePeriod`).
     pub nonce_grace: Duration,
+    /// How calls are throttled; `None` if they are not (`hbase.quota.enabled`).
+    pub quotas: Option<QuotaOptions>,
 }
 
 /// A region server.
@@ -108,6 +113,7 @@ pub struct RegionServer {
     schedule: Arc<Schedule>,
     scanners: Scanners<OpenScanner>,
     answers: Arc<Budget>,
+    quotas: Option<RpcQuotas>,
     recovered: Recovered,
     master: OnceLock<Arc<dyn RegionServerStatusService>>,
     on_stop: Arc<dyn Fn(&str) + Send + Sync>,
@@ -156,7 +162,9 @@ impl RegionServer {
         // A server that starts anew goes on with ids that no earlier run gave out: time has passed.
         let first_scanner_id = name.start_code << 20;
         let scanners = Scanners::new(options.scanner_lease, options.scanners_max, first_scanner_id);
+        let quotas = options.quotas.map(RpcQuotas::new);
         Ok(Arc::new(RegionServer {
+            quotas,
             name,
             info_port,
             options,
@@ -203,6 +211,9 @@ impl RegionServer {
                 server.schedule.look_at_stores();
             }
         });
+        if let Some(quotas) = &self.quotas {
+            self.look_after_quotas(Duration::from_millis(quotas.options().refresh_ms));
+        }
         let clock = self.env().clock.clone();
         self.env().spawn(TaskClass::Service, async move {
             while let Some(server) = chores.upgrade() {
@@ -213,6 +224,68 @@ impl RegionServer {
             }
         });
         Ok(())
+    }
+
+    /// Reads quotas when their table was written, and every `refresh`.
+    fn look_after_quotas(self: &Arc<Self>, refresh: Duration) {
+        let (server, clock) = (Arc::downgrade(self), self.env().clock.clone());
+        let pause = refresh.clamp(QUOTA_LOOK_MIN, CHORE_PERIOD);
+        self.env().spawn(TaskClass::Service, async move {
+            let (mut read_at, mut seen) = (None, (0, 0));
+            loop {
+                clock.sleep(pause).await;
+                let Some(server) = server.upgrade() else { return };
+                let now = clock.monotonic();
+                // A region that comes has rows that were not written here.
+                let (regions, writes) = server.quota_regions();
+                let found = (regions.len(), writes);
+                if read_at.is_some_and(|at| now < at + refresh) && seen == found {
+                    continue;
+                }
+                match server.read_quotas().await {
+                    Ok(()) => (read_at, seen) = (Some(now), found),
+                    Err(error) => warn!(%error, "quotas cannot be read; those known stay in force"),
+                }
+            }
+        });
+    }
+
+    /// The regions of `hbase:quota` that are served here, and how often they were written.
+    fn quota_regions(&self) -> (Vec<Arc<Region>>, u64) {
+        let table = wire::quota::table_name();
+        let regions: Vec<_> =
+            self.regions.all().into_iter().filter(|region| region.info().table == table).collect();
+        let writes = regions.iter().map(|region| region.figures().write_requests).sum();
+        (regions, writes)
+    }
+
+    pub(crate) async fn read_quotas(&self) -> Result<(), engine::Error> {
+        let Some(quotas) = &self.quotas else { return Ok(()) };
+        let mut found = Vec::new();
+        for region in self.quota_regions().0 {
+            found.push(region.scan_all(&cell::query::Scan::default()).await?);
+        }
+        quotas.update(found.iter().flat_map(|list| &list.cells).map(|(cell, seq_id)| cell.view(*seq_id)));
+        Ok(())
+    }
+
+    /// Takes what a call of `region` is thought to use from the quotas that bound it.
+    ///
+    /// # Errors
+    /// `RpcThrottlingException` if one of them is used up.
+    pub(crate) fn admit(
+        &self,
+        context: &CallContext,
+        region: &Region,
+        planned: impl FnOnce() -> Planned,
+    ) -> Answer<Operation> {
+        match &self.quotas {
+            None => Ok(Operation::unbounded()),
+            Some(quotas) => {
+                let now_ms = self.env().clock.monotonic().as_millis() as i64;
+                quotas.admit(context.user(), &region.info().table, planned, now_ms)
+            }
+        }
     }
 
     /// Flushes and closes all regions, `hbase:meta` last, and the logs. Nothing is served any more.

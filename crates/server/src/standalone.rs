@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use base::config::{Config, MemoryParts, Sources};
+use base::config::{Config, MemoryParts, RateLimiter, Sources};
 use base::env::{Env, Listener, TaskClass};
 use base::pool::Pool;
 use cell::region::ServerName;
@@ -20,6 +20,7 @@ use layout::RootDir;
 use master::procedure::journal::Journal;
 use master::store::MasterStore;
 use master::{Master, MasterParts};
+use regionserver::quotas::{QuotaOptions, Refill};
 use regionserver::schedule::compactions::CompactionOptions;
 use regionserver::schedule::throughput::ThroughputOptions;
 use regionserver::{Admin, ClientRpc, RegionServer, RegionServerOptions, RegionServerParts};
@@ -309,6 +310,7 @@ impl Node {
             server_name: master_name,
             info_port: port_of(listeners.master_pages.as_deref()),
             cluster_id: data.cluster_id.clone(),
+            quotas_enabled: config.quotas_enabled,
             on_stop: Box::new(move |why| on_stop.request(why)),
         });
         Ok(Node { coordinator, names, region_server, master, store, cluster_id: data.cluster_id.clone() })
@@ -476,6 +478,15 @@ fn region_server_options(config: &Config, memory: &MemoryParts) -> RegionServerO
         minibatch_changes: config.minibatch_changes as usize,
         rejects_large_batches: config.reject_large_batches,
         nonce_grace: Duration::from_millis(config.nonce_grace_ms),
+        quotas: config.quotas_enabled.then(|| QuotaOptions {
+            refresh_ms: config.quota_refresh_ms,
+            refill: match config.quota_limiter {
+                RateLimiter::Average => Refill::Average,
+                RateLimiter::Fixed => Refill::Fixed,
+            },
+            read_unit_bytes: i64::try_from(config.read_unit_bytes).unwrap_or(i64::MAX),
+            write_unit_bytes: i64::try_from(config.write_unit_bytes).unwrap_or(i64::MAX),
+        }),
     }
 }
 

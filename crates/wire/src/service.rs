@@ -13,8 +13,8 @@ mod method;
 mod region_server_status;
 mod remote;
 
-pub use admin::{ADMIN_METHODS, AdminService, dispatch_admin};
-pub use client::{CLIENT_METHODS, CellReply, CellRequest, ClientService, refuse_client};
+pub use admin::{ADMIN_METHODS, AdminService, SWITCH_RPC_THROTTLE, dispatch_admin};
+pub use client::{CLIENT_METHODS, CellReply, CellRequest, ClientService, no_endpoint, refuse_client};
 pub use client_meta::{CLIENT_META_METHODS, ClientMetaService, dispatch_client_meta};
 pub use master::{MASTER_METHODS, MasterService, dispatch_master};
 pub use method::{ALL, Method, Support, refuse};

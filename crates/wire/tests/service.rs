@@ -10,7 +10,7 @@ use prost::Message;
 use wire::exception::{Answer, JavaException, class};
 use wire::service::{
     Caller, CellReply, CellRequest, ClientService, RegionServerStatusService, Remote,
-    dispatch_region_server_status, refuse_client,
+    dispatch_region_server_status, no_endpoint, refuse_client,
 };
 
 /// A master that knows one server and remembers last words.
@@ -156,15 +156,17 @@ async fn cell_blocks_go_along() {
 
 #[test]
 fn endpoints_are_unknown_as_hbase_says_it() {
-    let request = proto::CoprocessorServiceRequest {
-        region: proto::RegionSpecifier { value: "t,,1.ab.".into(), ..Default::default() },
-        call: proto::CoprocessorServiceCall { service_name: "AggregateService".into(), ..Default::default() },
-    };
-    let exception = refuse_client("ExecService", &request.encode_to_vec().into());
+    let exception = no_endpoint("AggregateService", b"t,,1.ab.");
     assert!(exception.is(class::UNKNOWN_PROTOCOL));
     assert_eq!(
         exception.message,
         "No registered coprocessor service found for AggregateService in region t,,1.ab."
     );
+    let request = proto::CoprocessorServiceRequest {
+        call: proto::CoprocessorServiceCall { service_name: "AggregateService".into(), ..Default::default() },
+        ..Default::default()
+    };
+    let exception = refuse_client("ExecRegionServerService", &request.encode_to_vec().into());
+    assert_eq!(exception.message, "No registered coprocessor service found for AggregateService");
     assert!(refuse_client("BulkLoadHFile", &Bytes::new()).is(class::DO_NOT_RETRY_IO));
 }

@@ -42,6 +42,10 @@ public final class Main {
     DEFAULT.put("async", new Async());
     DEFAULT.put("changes", new Changes());
     FURTHER.put("moves", new Moves());
+    FURTHER.put("throttles", new Throttles());
+    FURTHER.put("quotas", new Quotas());
+    FURTHER.put("endpoints", new Endpoints());
+    FURTHER.put("versions", new Versions());
   }
 
   private Main() {
@@ -51,6 +55,10 @@ public final class Main {
     if (Arrays.asList(arguments).contains("--list")) {
       System.out.println(String.join(" ", DEFAULT.keySet()));
       System.out.println(String.join(" ", FURTHER.keySet()));
+      for (Map<String, Suite> suites : Arrays.asList(DEFAULT, FURTHER)) {
+        suites.forEach((name, suite) -> suite.settings().forEach((key, value) ->
+            System.out.println(name + " " + key + "=" + value)));
+      }
       return;
     }
     Configuration conf = HBaseConfiguration.create();

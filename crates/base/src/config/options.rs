@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use super::Error;
 use super::declare::{OptionInfo, options};
 use super::layers::{Layers, Setting};
-use super::value::{self, Checksum, Share};
+use super::value::{self, Checksum, RateLimiter, Share};
 
 options! {
     "Data" {
@@ -220,6 +220,17 @@ options! {
         nonce_grace_ms: u64 = "hbase.server.hashNonce.gracePeriod", "30 min", millis;
         /// The largest cell that is stored.
         cell_bytes_max: Option<u64> = "hbase.server.keyvalue.maxsize", "10 MiB", bytes_or_no_limit;
+        /// Whether users, tables and namespaces can have quotas, which are kept in `hbase:quota`.
+        quotas_enabled: bool = "hbase.quota.enabled", "false", flag;
+        /// How often quotas are read at least; those that were changed are read within a second.
+        quota_refresh_ms: u64 = "hbase.quota.refresh.period", "5 min", millis;
+        /// How what a quota allows fills up again: bit by bit, or all at once when its time is over.
+        quota_limiter: RateLimiter = "hbase.quota.rate.limiter",
+            "org.apache.hadoop.hbase.quotas.AverageIntervalRateLimiter", rate_limiter;
+        /// Bytes of a unit, for quotas of capacity units that are read.
+        read_unit_bytes: u64 = "hbase.quota.read.capacity.unit", "1 KiB", bytes;
+        /// Bytes of a unit, for quotas of capacity units that are written.
+        write_unit_bytes: u64 = "hbase.quota.write.capacity.unit", "1 KiB", bytes;
     }
 }
 

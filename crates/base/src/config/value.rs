@@ -346,6 +346,28 @@ pub(super) mod checksum {
     }
 }
 
+/// HBase's classes of rate limiters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RateLimiter {
+    /// `AverageIntervalRateLimiter`.
+    Average,
+    /// `FixedIntervalRateLimiter`.
+    Fixed,
+}
+
+pub(super) mod rate_limiter {
+    use super::RateLimiter;
+    pub(crate) const FORM: &str = "the name of HBase's class `AverageIntervalRateLimiter` or \
+         `FixedIntervalRateLimiter`, behind `org.apache.hadoop.hbase.quotas.`";
+    pub(crate) fn parse(text: &str) -> super::Parsed<RateLimiter> {
+        match text.strip_prefix("org.apache.hadoop.hbase.quotas.") {
+            Some("AverageIntervalRateLimiter") => Ok(RateLimiter::Average),
+            Some("FixedIntervalRateLimiter") => Ok(RateLimiter::Fixed),
+            _ => Err(format!("expected {FORM}")),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -454,6 +476,10 @@ mod tests {
             assert!(share::parse(text).is_err(), "{text}");
         }
         assert_eq!(checksum::parse("CRC32C"), Ok(Checksum::Crc32c));
+        let limiter = |name: &str| rate_limiter::parse(&format!("org.apache.hadoop.hbase.quotas.{name}"));
+        assert_eq!(limiter("FixedIntervalRateLimiter"), Ok(RateLimiter::Fixed));
+        assert_eq!(limiter("AverageIntervalRateLimiter"), Ok(RateLimiter::Average));
+        assert!(limiter("OtherRateLimiter").is_err());
         assert!(checksum::parse("MD5").is_err());
     }
 }

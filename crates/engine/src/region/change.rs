@@ -1,4 +1,4 @@
-//! Changes of one row that depend on what it holds: increments and appends, checks, and several mutations as one.
+//! Changes that depend on what rows hold: increments and appends, checks, and several mutations as one, mostly of one row.
 //!
 //! Under the row's lock the condition is judged, the new values are computed and all is published, as one edit. What is
 //! read is what the last write left, durable or not: the log keeps the order, so nothing that depends on a write
@@ -37,6 +37,24 @@ impl Changed {
     }
 }
 
+/// Mutations and what they depend on.
+#[derive(Clone, Copy)]
+struct Change<'a> {
+    conditions: &'a [Condition],
+    mutations: &'a [Mutation],
+    // Then no put is older than what the condition saw.
+    of_one_row: bool,
+}
+
+impl<'a> Change<'a> {
+    /// All rows that must not change meanwhile; of one row all are the first's.
+    fn rows(self) -> impl Iterator<Item = &'a [u8]> {
+        let mutated = self.mutations.iter().take(if self.of_one_row { 1 } else { usize::MAX });
+        let judged = self.conditions.iter().filter(move |_| !self.of_one_row);
+        mutated.map(|mutation| &mutation.row[..]).chain(judged.map(|condition| &condition.row[..]))
+    }
+}
+
 /// What trying came to.
 enum Attempt {
     Published(Published),
@@ -62,31 +80,55 @@ impl Region {
             return Ok(Changed { matched: true, results: Vec::new() });
         };
         self.check_change(condition, &mutations, &first.row)?;
-        let nonces = mutations.iter().map(|mutation| mutation.nonce);
+        let conditions = condition.map(std::slice::from_ref).unwrap_or_default();
+        self.claim_and_make(Change { conditions, mutations: &mutations, of_one_row: true }).await
+    }
+
+    /// Makes changes of rows of this region, all or none, if all `conditions` hold.
+    ///
+    /// # Errors
+    /// As [`Region::batch_atomic`]; a row of another region is [`Error::WrongRegion`] if it is the first, and
+    /// [`Error::BadRequest`] behind others, for then there is no region for all of them.
+    pub async fn change_rows(&self, conditions: &[Condition], mutations: &[Mutation]) -> Result<Changed> {
+        self.counters.count_writes(mutations.len());
+        self.admit()?;
+        for (at, mutation) in mutations.iter().enumerate() {
+            match encode::check_row(self, &mutation.row) {
+                Err(Error::WrongRegion { .. }) if at > 0 => {
+                    let row = mutation.row.escape_ascii();
+                    return Err(Error::bad_request(format!("Requested row out of range '{row}'")));
+                }
+                checked => checked?,
+            }
+        }
+        for condition in conditions {
+            self.check_condition(condition)?;
+        }
+        self.check_cells(mutations)?;
+        self.claim_and_make(Change { conditions, mutations, of_one_row: false }).await
+    }
+
+    async fn claim_and_make(&self, change: Change<'_>) -> Result<Changed> {
+        let nonces = change.mutations.iter().map(|mutation| mutation.nonce);
         let nonce = nonces.clone().find(|nonce| nonce.1 != 0).unwrap_or_default();
         let claim = match self.services.nonces.claim(nonce).await {
             Turn::First(claim) => claim,
-            Turn::Again(seq_id) => return self.tell_again(&mutations, seq_id).await,
+            Turn::Again(seq_id) => return self.tell_again(change.mutations, seq_id).await,
         };
-        self.make(condition, &mutations, claim).await
+        self.make(change, claim).await
     }
 
-    async fn make(
-        &self,
-        condition: Option<&Condition>,
-        mutations: &[Mutation],
-        claim: Claim,
-    ) -> Result<Changed> {
+    async fn make(&self, change: Change<'_>, claim: Claim) -> Result<Changed> {
         let mut warm = Vec::new();
         let attempt = loop {
-            match self.try_change(condition, mutations, &warm) {
+            match self.try_change(change, &warm) {
                 Ok(attempt) => break attempt,
                 Err(Halt::Cold(miss)) => self.load(miss, &mut warm).await?,
                 Err(Halt::Failed(error)) => return Err(error),
             }
         };
         let mut results: Vec<Option<Vec<KeyValue>>> =
-            mutations.iter().map(|mutation| mutation.kind.reads().then(Vec::new)).collect();
+            change.mutations.iter().map(|mutation| mutation.kind.reads().then(Vec::new)).collect();
         match attempt {
             Attempt::Nothing => {}
             Attempt::Unmatched(seq_id) => {
@@ -105,18 +147,15 @@ impl Region {
         Ok(Changed { matched: true, results })
     }
 
-    /// Judges and publishes under the row's lock.
-    fn try_change(
-        &self,
-        condition: Option<&Condition>,
-        mutations: &[Mutation],
-        warm: &[Arc<Block>],
-    ) -> std::result::Result<Attempt, Halt> {
-        let _locked = self.rows.lock(std::iter::once(&mutations[0].row[..]));
+    /// Judges and publishes under the rows' locks.
+    fn try_change(&self, change: Change<'_>, warm: &[Arc<Block>]) -> std::result::Result<Attempt, Halt> {
+        let Change { conditions, mutations, of_one_row } = change;
+        let _locked = self.rows.lock(change.rows());
         let mut batch = Batch::default();
-        if let Some(condition) = condition {
+        for condition in conditions {
             match self.judge(condition, warm)? {
-                Judged::Holds { newest } => batch.puts_not_before = newest,
+                Judged::Holds { newest } if of_one_row => batch.puts_not_before = newest,
+                Judged::Holds { .. } => {}
                 Judged::Fails => return Ok(Attempt::Unmatched(self.mvcc.write_point())),
             }
         }
@@ -158,10 +197,20 @@ impl Region {
             if condition.row != row {
                 return Err(Error::bad_request("Action's getRow must match"));
             }
-            if let Test::Column(test) = &condition.test {
-                self.store_of(&test.family)?;
-            }
+            self.check_condition(condition)?;
         }
+        self.check_cells(mutations)
+    }
+
+    fn check_condition(&self, condition: &Condition) -> Result<()> {
+        encode::check_row(self, &condition.row)?;
+        if let Test::Column(test) = &condition.test {
+            self.store_of(&test.family)?;
+        }
+        Ok(())
+    }
+
+    fn check_cells(&self, mutations: &[Mutation]) -> Result<()> {
         for mutation in mutations.iter().filter(|mutation| mutation.kind.reads()) {
             for cell in mutation.cells.iter().map(|cell| cell.view(0)) {
                 encode::check_cell(mutation, &cell)?;

@@ -347,6 +347,16 @@ pub(super) fn stamp_of(timestamp: i64) -> Stamp {
     if timestamp == LATEST_TIMESTAMP { Stamp::Now } else { Stamp::Given }
 }
 
+/// A cell as HBase shows it, whose timestamp may stand for the server's clock.
+fn shown(cell: &Cell<'_>) -> String {
+    if cell.timestamp() != LATEST_TIMESTAMP {
+        return format!("{cell:?}");
+    }
+    let (row, family) = (cell.row().escape_ascii(), cell.family().escape_ascii());
+    let (qualifier, kind, value_len) = (cell.qualifier().escape_ascii(), cell.kind(), cell.value.len());
+    format!("{row}/{family}:{qualifier}/LATEST_TIMESTAMP/{kind:?}/vlen={value_len}/seqid={}", cell.seq_id)
+}
+
 /// Checks a cell that a client sent; what the server adds to it does not count.
 ///
 /// Source: HBase `RSRpcServices.checkCellSizeLimit`.
@@ -355,7 +365,8 @@ pub(super) fn check_size(region: &Region, cell: &Cell<'_>) -> Result<()> {
     let bytes = LENGTH_LEN + cell.serialized_len();
     if limit > 0 && bytes as u64 > limit {
         return Err(Error::bad_request(format!(
-            "Cell[{cell:?}] with size {bytes} exceeds limit of {limit} bytes"
+            "Cell[{}] with size {bytes} exceeds limit of {limit} bytes",
+            shown(cell)
         )));
     }
     Ok(())

@@ -3,7 +3,8 @@
 //! One matcher for three readers: user scans, raw scans, and compactions with flushes. All agree on the first checks
 //! (time to live, of the family and of the cell) and differ in what they do with delete markers. Sequence ids do not
 //! matter to deletes: a put written after a marker with a timestamp not above the marker's stays hidden, until the
-//! marker is compacted away.
+//! marker is compacted away. Families with `NEW_VERSION_BEHAVIOR` are judged in the order of writing instead
+//! ([`write_order`](crate::scanner::write_order)).
 //!
 //! Source: HBase `ScanQueryMatcher` and what derives from it.
 
@@ -14,6 +15,7 @@ use cell::{Cell, LATEST_TIMESTAMP, OLDEST_TIMESTAMP, tags};
 use crate::scanner::columns::{Columns, VersionLimits, is_delete};
 use crate::scanner::deletes::{Deletes, Fate};
 use crate::scanner::rules::FamilyRules;
+use crate::scanner::write_order::WriteOrder;
 
 /// What to do with a cell, and where to go on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,12 +68,15 @@ pub(crate) struct Matcher {
     mode: Mode,
     columns: Columns,
     deletes: Deletes,
+    // Takes the place of both where the order of writing counts.
+    write_order: Option<Box<WriteOrder>>,
     oldest_unexpired: i64,
     // How long a major compaction leaves markers in place.
     purge_after_ms: i64,
     now_ms: i64,
 }
 
+#[derive(Clone, Copy)]
 enum Mode {
     User { range: TimeRange, keep_deleted: bool },
     Raw { range: TimeRange },
@@ -110,6 +115,11 @@ impl Matcher {
             min: rules.min_versions,
             oldest_unexpired,
         };
+        let write_order = rules.new_version_behavior.then(|| {
+            let kept = VersionLimits { max: rules.max_versions, ..limits };
+            let returned = versions.returned(rules.max_versions);
+            Box::new(WriteOrder::new(qualifiers.map(<[_]>::to_vec), kept, returned))
+        });
         let columns = match qualifiers {
             Some(qualifiers) => Columns::only(qualifiers.to_vec(), limits),
             None => Columns::all(limits),
@@ -119,6 +129,7 @@ impl Matcher {
             mode: Mode::User { range, keep_deleted },
             columns,
             deletes: Deletes::default(),
+            write_order,
             oldest_unexpired,
             purge_after_ms: 0,
             now_ms,
@@ -134,6 +145,7 @@ impl Matcher {
             mode: Mode::Raw { range },
             columns: Columns::all(limits),
             deletes: Deletes::default(),
+            write_order: None,
             oldest_unexpired: 0,
             purge_after_ms: 0,
             now_ms,
@@ -149,12 +161,15 @@ impl Matcher {
     ) -> Matcher {
         let oldest_unexpired = rules.oldest_unexpired(now_ms);
         let limits = VersionLimits { max: rules.max_versions, min: rules.min_versions, oldest_unexpired };
+        let write_order =
+            rules.new_version_behavior.then(|| Box::new(WriteOrder::new(None, limits, rules.max_versions)));
         let purge = Purge { keep_deleted: rules.keep_deleted, smallest_read_point, major };
         Matcher {
             purge_after_ms: rules.purge_deletes_after_ms,
             mode: Mode::Compaction(purge),
             columns: Columns::all(limits),
             deletes: Deletes::default(),
+            write_order,
             oldest_unexpired,
             now_ms,
         }
@@ -164,20 +179,29 @@ impl Matcher {
     pub(crate) fn begin_row(&mut self) {
         self.deletes.clear();
         self.columns.clear();
+        if let Some(order) = &mut self.write_order {
+            order.clear();
+        }
     }
 
     /// The rest of the cell's column does not matter, whatever its versions are: what comes next.
     pub(crate) fn pass_column(&mut self, cell: &Cell<'_>) -> Match {
-        self.columns.pass_column(cell)
+        if self.write_order.is_some() { Match::NextColumn } else { self.columns.pass_column(cell) }
     }
 
     /// The qualifier to go to when the current column is done with; `None` for whichever comes next.
     pub(crate) fn hint(&self) -> Option<&[u8]> {
-        self.columns.hint()
+        match &self.write_order {
+            Some(order) => order.hint(),
+            None => self.columns.hint(),
+        }
     }
 
     /// Judges the next cell of the row.
     pub(crate) fn check(&mut self, cell: &Cell<'_>) -> Match {
+        if self.write_order.is_some() {
+            return self.check_in_write_order(cell);
+        }
         if self.columns.done() {
             return Match::NextRow;
         }
@@ -189,9 +213,7 @@ impl Matcher {
         if self.columns.too_old(timestamp) {
             return self.columns.pass_column(cell);
         }
-        if !cell.tags.is_empty()
-            && tags::ttl_ms(cell.tags).is_some_and(|ttl| timestamp.saturating_add(ttl) < self.now_ms)
-        {
+        if self.own_ttl_over(cell) {
             return Match::Skip;
         }
         match self.mode {
@@ -199,6 +221,71 @@ impl Matcher {
             Mode::Raw { range } => self.check_wanted(cell, range),
             Mode::Compaction(purge) => self.check_for_compaction(cell, &purge),
         }
+    }
+
+    #[inline]
+    fn own_ttl_over(&self, cell: &Cell<'_>) -> bool {
+        !cell.tags.is_empty()
+            && tags::ttl_ms(cell.tags).is_some_and(|ttl| cell.timestamp().saturating_add(ttl) < self.now_ms)
+    }
+
+    /// The same where the order of writing counts. Nothing is passed over before it was judged: an older version may
+    /// have been written later.
+    fn check_in_write_order(&mut self, cell: &Cell<'_>) -> Match {
+        let purge = match self.mode {
+            // A flush or a compaction of some files cannot know what was written before and after.
+            Mode::Compaction(Purge { major: None, .. }) => return Match::Include,
+            Mode::Compaction(purge) => Some(purge),
+            Mode::User { .. } | Mode::Raw { .. } => None,
+        };
+        if self.write_order.as_ref().is_some_and(|order| order.done()) {
+            return Match::NextRow;
+        }
+        if cell.timestamp() == OLDEST_TIMESTAMP || cell.timestamp() == LATEST_TIMESTAMP {
+            return Match::NextColumn;
+        }
+        if self.own_ttl_over(cell) {
+            return Match::Skip;
+        }
+        if is_delete(cell.type_code()) {
+            return self.note_in_write_order(cell, purge);
+        }
+        let too_new = purge.is_some_and(|purge| cell.seq_id > purge.smallest_read_point);
+        let Some(order) = self.write_order.as_mut().filter(|_| !too_new) else {
+            return Match::Include;
+        };
+        if !order.lives(cell) {
+            return Match::Skip;
+        }
+        if let Mode::User { range, .. } = self.mode {
+            if !range.contains(cell.timestamp()) {
+                return if cell.timestamp() < range.from { Match::NextColumn } else { Match::Skip };
+            }
+            match order.check_column(cell) {
+                Match::Include => {}
+                elsewhere => return elsewhere,
+            }
+        }
+        order.check_version(cell)
+    }
+
+    fn note_in_write_order(&mut self, marker: &Cell<'_>, purge: Option<Purge>) -> Match {
+        let timestamp = marker.timestamp();
+        let (counts, verdict) = match (self.mode, purge) {
+            (Mode::User { range, keep_deleted: true }, _) => (range.contains(timestamp), Match::Skip),
+            (Mode::User { range, .. }, _) => (within_or_after(range, timestamp), Match::Skip),
+            (_, Some(purge)) if marker.seq_id <= purge.smallest_read_point => {
+                let verdict =
+                    purge.major.and_then(|major| self.check_droppable(marker, purge.keep_deleted, major));
+                // Markers that stay are no versions.
+                (self.is_tracked(marker, &purge), verdict.unwrap_or(Match::Include))
+            }
+            _ => (false, Match::Include),
+        };
+        if let Some(order) = self.write_order.as_mut().filter(|_| counts) {
+            order.add(marker);
+        }
+        verdict
     }
 
     fn check_for_user(&mut self, cell: &Cell<'_>, range: TimeRange, keep_deleted: bool) -> Match {
@@ -245,7 +332,9 @@ impl Matcher {
             if too_new {
                 return Match::Include;
             }
-            self.track_for_compaction(cell, purge);
+            if self.is_tracked(cell, purge) {
+                self.deletes.add(cell);
+            }
             let Some(major) = purge.major else {
                 return Match::Include;
             };
@@ -259,14 +348,11 @@ impl Matcher {
     }
 
     /// Where deleted cells are kept only versions and time to live take cells away, not markers.
-    fn track_for_compaction(&mut self, marker: &Cell<'_>, purge: &Purge) {
-        let tracked = match purge.keep_deleted {
+    fn is_tracked(&self, marker: &Cell<'_>, purge: &Purge) -> bool {
+        match purge.keep_deleted {
             KeepDeletedCells::False => true,
             KeepDeletedCells::Ttl => marker.timestamp() < self.oldest_unexpired,
             KeepDeletedCells::True => false,
-        };
-        if tracked {
-            self.deletes.add(marker);
         }
     }
 
@@ -284,6 +370,7 @@ impl Matcher {
         match kept {
             false => Some(Match::Skip),
             // All that follows in the column are markers too, of puts that are gone.
+            true if timestamp < major.earliest_put && self.write_order.is_some() => Some(Match::Skip),
             true if timestamp < major.earliest_put => Some(self.columns.pass_column(marker)),
             true => None,
         }

@@ -16,6 +16,8 @@ pub struct FamilyRules {
     pub ttl_ms: Option<i64>,
     /// What stays of deleted cells.
     pub keep_deleted: KeepDeletedCells,
+    /// Whether markers and versions count in the order of writing (`NEW_VERSION_BEHAVIOR`).
+    pub new_version_behavior: bool,
     /// How long a major compaction leaves delete markers in place (`hbase.hstore.time.to.purge.deletes`).
     pub purge_deletes_after_ms: i64,
 }
@@ -29,6 +31,7 @@ impl FamilyRules {
             min_versions: family.min_versions(),
             ttl_ms: family.ttl_ms(),
             keep_deleted: family.keep_deleted_cells(),
+            new_version_behavior: family.new_version_behavior(),
             purge_deletes_after_ms: 0,
         }
     }

@@ -90,6 +90,7 @@ impl Cluster {
             server_name: name(1),
             info_port: 0,
             cluster_id: "c".into(),
+            quotas_enabled: false,
             on_stop: Box::new(|_| ()),
         });
         server.join(master.clone()).await.map_err(text)?;
@@ -190,6 +191,7 @@ fn options() -> RegionServerOptions {
         batch_rows_warning: 5000,
         rejects_large_batches: false,
         nonce_grace: Duration::from_secs(1800),
+        quotas: None,
     }
 }
 

@@ -21,9 +21,11 @@ use tracing::warn;
 use wire::convert::from_proto;
 use wire::exception::{Answer, JavaException, class};
 
+use super::mutate::mutation_bytes;
 use super::results::{ResultForm, Results};
-use super::{CallContext, get};
+use super::{CallContext, endpoints, get};
 use crate::errors::java_exception;
+use crate::quotas::{Operation, Planned};
 use crate::server::RegionServer;
 use parts::{MultiAnswer, MultiParts, RegionAnswer, RegionParts};
 
@@ -41,12 +43,14 @@ pub(super) async fn multi(
 ) -> Answer<(Bytes, CellBlock)> {
     let request = MultiParts::of(request)?;
     let region_count = check_rows(server, &request)?;
+    let cells = context.codec.read(cells);
     let mut answer = Answering {
         server,
         context,
         bytes_max: server.options().result_bytes_max,
         nonce_group: request.rest.nonce_group(),
-        cells: context.codec.read(cells),
+        cells,
+        quota: Operation::unbounded(),
         block: CellBlock::new(),
         share: Share::of(server.answers()),
         actions: 0,
@@ -79,6 +83,8 @@ struct Answering<'a> {
     bytes_max: u64,
     nonce_group: u64,
     cells: CellBlockReader,
+    // What bounds the region action at work.
+    quota: Operation,
     block: CellBlock,
     // What the answer holds, in the server's number.
     share: Share,
@@ -94,7 +100,12 @@ impl Answering<'_> {
         action: &RegionParts,
         condition: Option<&proto::Condition>,
     ) -> Answer<RegionAnswer> {
-        let outcome = match self.server.regions().find(&action.rest.region.value) {
+        let found = self.server.regions().find(&action.rest.region.value);
+        let found = found.and_then(|region| {
+            self.quota = self.server.admit(&self.context, &region, || planned(action))?;
+            Ok(region)
+        });
+        let outcome = match found {
             Ok(region) if action.rest.atomic() || condition.is_some() => {
                 self.atomic(&region, action, condition).await
             }
@@ -173,6 +184,9 @@ impl Answering<'_> {
             let index = action.index.unwrap_or(position as u32);
             if let Some(get) = &action.get {
                 answer.push(&entry(index, self.get(region, get).await));
+            } else if let Some(call) = &action.service_call {
+                batch.carry_out(region, &mut answer).await;
+                answer.push(&service_entry(index, endpoints::call(region, call).await));
             } else {
                 match self.mutation(&action) {
                     Ok(mutation) if mutation.kind.reads() => {
@@ -223,19 +237,21 @@ impl Answering<'_> {
 
     async fn get(&mut self, region: &Region, get: &proto::Get) -> Answer<proto::Result> {
         self.check_room()?;
-        get::read(self.server, region, get, self.context.form, &mut self.block).await
+        let before = self.block.len();
+        let result = get::read(self.server, region, get, self.context.form, &mut self.block).await?;
+        self.quota.has_read(self.block.len() - before + get::result_bytes(&result));
+        Ok(result)
     }
 
     /// The change of an action, with its cells.
     fn mutation(&mut self, action: &proto::Action) -> Answer<Mutation> {
-        if action.service_call.is_some() {
-            return Err(JavaException::unsupported("coprocessor calls"));
-        }
         let mutation = action
             .mutation
             .as_ref()
             .ok_or_else(|| JavaException::do_not_retry("Action without a Get or a mutation"))?;
-        Ok(from_proto::mutation(mutation, &mut self.cells, self.nonce_group)?)
+        let mutation = from_proto::mutation(mutation, &mut self.cells, self.nonce_group)?;
+        self.quota.has_written(mutation_bytes(&mutation));
+        Ok(mutation)
     }
 
     async fn pass_over(&mut self, action: &RegionParts) -> Answer<()> {
@@ -245,6 +261,16 @@ impl Answering<'_> {
         }
         Ok(())
     }
+}
+
+/// What a region's actions are; counted only where a quota asks.
+fn planned(action: &RegionParts) -> Planned {
+    let mut planned = Planned::default();
+    for action in action.actions().flatten() {
+        planned.writes += usize::from(action.mutation.is_some());
+        planned.gets += usize::from(action.get.is_some());
+    }
+    planned
 }
 
 /// Puts and deletes of a region that are carried out together.
@@ -304,6 +330,17 @@ fn check_rows(server: &RegionServer, request: &MultiParts) -> Answer<usize> {
         "Rejecting large batch operation for current batch with firstRegionName: {first} , Requested Number of Rows: \
          {rows} , Size Threshold: {limit}"
     )))
+}
+
+fn service_entry(index: u32, outcome: Answer<proto::NameBytesPair>) -> proto::ResultOrException {
+    let entry = proto::ResultOrException { index: Some(index), ..proto::ResultOrException::default() };
+    match outcome {
+        Ok(value) => proto::ResultOrException {
+            service_result: Some(proto::CoprocessorServiceResult { value: Some(value) }),
+            ..entry
+        },
+        Err(exception) => proto::ResultOrException { exception: Some((&exception).into()), ..entry },
+    }
 }
 
 fn entry(index: u32, outcome: Answer<proto::Result>) -> proto::ResultOrException {

@@ -1,6 +1,7 @@
 //! `Mutate`: a change of one row, perhaps on a condition.
 
 use bytes::Bytes;
+use cell::mutation::Mutation;
 use rpc::CellBlock;
 use wire::convert::from_proto;
 use wire::exception::Answer;
@@ -8,7 +9,13 @@ use wire::exception::Answer;
 use super::results::Results;
 use super::{Answered, CallContext};
 use crate::errors::java_exception;
+use crate::quotas::Planned;
 use crate::server::RegionServer;
+
+/// Bytes of a change's cells as they travel.
+pub(super) fn mutation_bytes(mutation: &Mutation) -> usize {
+    mutation.cells.iter().map(|cell| cell.bytes().len() + size_of::<u32>()).sum()
+}
 
 /// Answers a `Mutate`.
 pub(super) async fn mutate(
@@ -18,8 +25,10 @@ pub(super) async fn mutate(
     context: CallContext,
 ) -> Answer<Answered<proto::MutateResponse>> {
     let region = server.regions().find(&request.region.value)?;
+    let mut quota = server.admit(&context, &region, || Planned { writes: 1, ..Planned::default() })?;
     let mut cells = context.codec.read(cells);
     let mutation = from_proto::mutation(&request.mutation, &mut cells, request.nonce_group())?;
+    quota.has_written(mutation_bytes(&mutation));
     let condition = request.condition.as_ref().map(from_proto::condition).transpose()?;
     let mut response = proto::MutateResponse::default();
     let mut block = CellBlock::new();

@@ -11,7 +11,7 @@ use wire::exception::{Answer, JavaException};
 use wire::service::refuse_client;
 
 use super::results::ResultForm;
-use super::{CallContext, get, multi, mutate, scan};
+use super::{CallContext, endpoints, get, multi, mutate, scan};
 use crate::server::RegionServer;
 
 /// The service of a server for connections.
@@ -38,6 +38,10 @@ async fn answer(server: &RegionServer, call: Call) -> Answer<Reply> {
             let (message, cells) = multi::multi(server, param, cells, context).await?;
             Ok(Reply { message, cells })
         }
+        "ExecService" => {
+            let response = endpoints::exec_service(server, &decode(param)?).await?;
+            reply((response, CellBlock::new()))
+        }
         "Scan" => reply(scan::scan(server, &decode(param)?, context).await?),
         other => Err(refuse_client(other, &param)),
     }
@@ -50,7 +54,13 @@ fn context(call: &Call) -> CallContext {
     let codec = connection.codec.map(cell_codec);
     let form = codec.map_or(ResultForm::Inline, ResultForm::Block);
     let get_form = if connection.version_at_least(1, 3) { form } else { ResultForm::Inline };
-    CallContext { get_form, form, codec: codec.unwrap_or(Codec::KeyValue), timeout: call.timeout() }
+    CallContext {
+        get_form,
+        form,
+        codec: codec.unwrap_or(Codec::KeyValue),
+        timeout: call.timeout(),
+        connection: Some(call.connection.clone()),
+    }
 }
 
 fn cell_codec(codec: ::rpc::Codec) -> Codec {

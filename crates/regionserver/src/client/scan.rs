@@ -7,13 +7,14 @@ use std::time::Duration;
 
 use engine::Region;
 use engine::region::RegionState;
-use engine::scanner::{Deadline, Limits, Progress, RegionScanner, Stopped};
+use engine::scanner::{Deadline, Limits, Progress, RegionScanner, ResultSink, Stopped};
 use rpc::CellBlock;
 use wire::exception::{Answer, JavaException, class};
 
 use super::results::Results;
 use super::{Answered, CallContext};
 use crate::errors::java_exception;
+use crate::quotas::{Operation, Planned};
 use crate::scanners::Refused;
 use crate::server::RegionServer;
 
@@ -60,6 +61,7 @@ async fn open(
 ) -> Answer<Answered<proto::ScanResponse>> {
     let specifier = request.region.as_ref();
     let region = server.regions().find(specifier.map_or(&b""[..], |specifier| &specifier.value))?;
+    let quota = server.admit(&context, &region, planned)?;
     let wanted = wire::convert::from_proto::scan(scan)?;
     let scanner = region.scanner(&wanted).map_err(|error| java_exception(&error))?;
     let mvcc_read_point = scanner.read_point();
@@ -72,7 +74,7 @@ async fn open(
         JavaException::io("too many open scanners on this server; close some or try again later")
     })?;
     let default_rows = if request.close_scanner() { 0 } else { 1 };
-    let (mut response, cells) = fetch(server, id, open, request, default_rows, context).await?;
+    let (mut response, cells) = fetch(server, id, open, request, default_rows, (context, quota)).await?;
     response.ttl = Some(server.scanners().lease().as_millis() as u32);
     response.mvcc_read_point = Some(mvcc_read_point);
     Ok((response, cells))
@@ -100,8 +102,19 @@ async fn go_on(
         server.scanners().put_back(id, open, now);
         return Ok((only_id, CellBlock::new()));
     }
+    let quota = match server.admit(&context, &open.region, planned) {
+        Ok(quota) => quota,
+        Err(exception) => {
+            server.scanners().give_back(id, open, request.next_call_seq.is_some(), now);
+            return Err(exception);
+        }
+    };
     let default_rows = if request.close_scanner() { 0 } else { 1 };
-    fetch(server, id, open, request, default_rows, context).await
+    fetch(server, id, open, request, default_rows, (context, quota)).await
+}
+
+fn planned() -> Planned {
+    Planned { scans: 1, ..Planned::default() }
 }
 
 /// Reads as many results as the call asks for; then the scanner ends, or waits for the next call.
@@ -111,7 +124,7 @@ async fn fetch(
     mut open: OpenScanner,
     request: &proto::ScanRequest,
     default_rows: u32,
-    context: CallContext,
+    (context, mut quota): (CallContext, Operation),
 ) -> Answer<Answered<proto::ScanResponse>> {
     let rows = request.number_of_rows.unwrap_or(default_rows);
     let mut response = proto::ScanResponse {
@@ -123,7 +136,8 @@ async fn fetch(
     };
     let mut cells = CellBlock::new();
     if rows > 0 {
-        let mut limits = limits(server, &open, request, rows, context);
+        let mut limits = limits(server, &open, request, rows, context.timeout);
+        limits.bytes = limits.bytes.min(quota.read_available().max(1));
         let mut results = Results::admitted(context.form, &mut cells, server.answers());
         let before = open.scanner.rows_seen_and_returned();
         match engine::scanner::drive(&mut open.scanner, &mut limits, &mut results).await {
@@ -140,6 +154,7 @@ async fn fetch(
                 if progress.stopped == Stopped::Exhausted {
                     results.complete_last();
                 }
+                quota.has_read(results.bytes());
                 results.into_scan(&mut response);
                 tell(&mut response, progress, &open);
             }
@@ -169,12 +184,12 @@ fn limits(
     open: &OpenScanner,
     request: &proto::ScanRequest,
     rows: u32,
-    context: CallContext,
+    timeout: Option<Duration>,
 ) -> Limits {
     let partials = request.client_handles_partials();
     let deadline = (partials && request.client_handles_heartbeats()).then(|| {
         let lease = server.scanners().lease();
-        let shortest = context.timeout.map_or(lease, |timeout| timeout.min(lease));
+        let shortest = timeout.map_or(lease, |timeout| timeout.min(lease));
         let clock = server.env().clock.clone();
         Deadline { at: clock.monotonic() + (shortest / 2).max(TIME_LIMIT_MIN), clock }
     });

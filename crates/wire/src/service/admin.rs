@@ -2,6 +2,9 @@
 
 use crate::service::service;
 
+/// The class of the remote procedure by which a master tells a server that throttling was switched.
+pub const SWITCH_RPC_THROTTLE: &str = "org.apache.hadoop.hbase.regionserver.SwitchRpcThrottleRemoteCallable";
+
 service! {
     /// What a region server does for the master and for tools.
     "AdminService" AdminService dispatch_admin ADMIN_METHODS

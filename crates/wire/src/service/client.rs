@@ -101,12 +101,7 @@ pub const CLIENT_METHODS: &[Method] = &[
         response: "CleanupBulkLoadResponse",
         support: Support::Refused(class::DO_NOT_RETRY_IO),
     },
-    Method {
-        name: "ExecService",
-        request: "CoprocessorServiceRequest",
-        response: "CoprocessorServiceResponse",
-        support: Support::Refused(class::UNKNOWN_PROTOCOL),
-    },
+    works("ExecService", "CoprocessorServiceRequest", "CoprocessorServiceResponse"),
     Method {
         name: "ExecRegionServerService",
         request: "CoprocessorServiceRequest",
@@ -122,14 +117,13 @@ const fn works(name: &'static str, request: &'static str, response: &'static str
 /// The exception for a method of ClientService that does not work.
 pub fn refuse_client(method: &str, param: &Bytes) -> JavaException {
     match (method, proto::CoprocessorServiceRequest::decode(param.clone())) {
-        ("ExecService", Ok(request)) => no_endpoint(&request.call.service_name, &request.region.value),
         ("ExecRegionServerService", Ok(request)) => no_endpoint(&request.call.service_name, b""),
         _ => refuse(CLIENT_METHODS, method),
     }
 }
 
 /// As HBase answers a call of an endpoint that is not loaded.
-fn no_endpoint(service: &str, region: &[u8]) -> JavaException {
+pub fn no_endpoint(service: &str, region: &[u8]) -> JavaException {
     let place =
         if region.is_empty() { String::new() } else { format!(" in region {}", region.escape_ascii()) };
     JavaException::new(

@@ -102,6 +102,22 @@ service! {
         "ListDecommissionedRegionServers" list_decommissioned_region_servers(ListDecommissionedRegionServersRequest) -> ListDecommissionedRegionServersResponse;
         /// The names of all namespaces.
         "ListNamespaces" list_namespaces(ListNamespacesRequest) -> ListNamespacesResponse;
+        /// Sets, changes or removes a quota.
+        "SetQuota" set_quota(SetQuotaRequest) -> SetQuotaResponse;
+        /// Throttles calls by quotas, or no longer.
+        "SwitchRpcThrottle" switch_rpc_throttle(SwitchRpcThrottleRequest) -> SwitchRpcThrottleResponse;
+        /// Whether calls are throttled by quotas.
+        "IsRpcThrottleEnabled" is_rpc_throttle_enabled(IsRpcThrottleEnabledRequest) -> IsRpcThrottleEnabledResponse;
+        /// Lets quotas be exceeded while servers have time to spare, or no longer.
+        "SwitchExceedThrottleQuota" switch_exceed_throttle_quota(SwitchExceedThrottleQuotaRequest) -> SwitchExceedThrottleQuotaResponse;
+        /// Permissions of users: refused as without HBase's AccessController.
+        "Grant" grant(GrantRequest) -> GrantResponse;
+        /// Permissions of users: refused as without HBase's AccessController.
+        "Revoke" revoke(RevokeRequest) -> RevokeResponse;
+        /// Permissions of users: refused as without HBase's AccessController.
+        "GetUserPermissions" get_user_permissions(GetUserPermissionsRequest) -> GetUserPermissionsResponse;
+        /// Permissions of users: refused as without HBase's AccessController.
+        "HasUserPermissions" has_user_permissions(HasUserPermissionsRequest) -> HasUserPermissionsResponse;
         /// Begins to flush the regions of a table.
         "FlushTable" flush_table(FlushTableRequest) -> FlushTableResponse;
     }
@@ -125,7 +141,6 @@ service! {
         "ExecMasterService" (CoprocessorServiceRequest) -> CoprocessorServiceResponse;
         "SwitchSnapshotCleanup" (SetSnapshotCleanupRequest) -> SetSnapshotCleanupResponse;
         "ExecProcedureWithRet" (ExecProcedureRequest) -> ExecProcedureResponse;
-        "SetQuota" (SetQuotaRequest) -> SetQuotaResponse;
         "AbortProcedure" (AbortProcedureRequest) -> AbortProcedureResponse;
         "AddReplicationPeer" (AddReplicationPeerRequest) -> AddReplicationPeerResponse;
         "RemoveReplicationPeer" (RemoveReplicationPeerRequest) -> RemoveReplicationPeerResponse;
@@ -143,13 +158,6 @@ service! {
         "GetSpaceQuotaRegionSizes" (GetSpaceQuotaRegionSizesRequest) -> GetSpaceQuotaRegionSizesResponse;
         "GetQuotaStates" (GetQuotaStatesRequest) -> GetQuotaStatesResponse;
         "ClearDeadServers" (ClearDeadServersRequest) -> ClearDeadServersResponse;
-        "SwitchRpcThrottle" (SwitchRpcThrottleRequest) -> SwitchRpcThrottleResponse;
-        "IsRpcThrottleEnabled" (IsRpcThrottleEnabledRequest) -> IsRpcThrottleEnabledResponse;
-        "SwitchExceedThrottleQuota" (SwitchExceedThrottleQuotaRequest) -> SwitchExceedThrottleQuotaResponse;
-        "Grant" (GrantRequest) -> GrantResponse;
-        "Revoke" (RevokeRequest) -> RevokeResponse;
-        "GetUserPermissions" (GetUserPermissionsRequest) -> GetUserPermissionsResponse;
-        "HasUserPermissions" (HasUserPermissionsRequest) -> HasUserPermissionsResponse;
         "GetLogEntries" (LogRequest) -> LogEntry;
         "ModifyTableStoreFileTracker" (ModifyTableStoreFileTrackerRequest) -> ModifyTableStoreFileTrackerResponse;
         "ModifyColumnStoreFileTracker" (ModifyColumnStoreFileTrackerRequest) -> ModifyColumnStoreFileTrackerResponse;

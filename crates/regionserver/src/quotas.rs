@@ -1,0 +1,316 @@
+//! Quotas of calls: what users, tables, namespaces and servers may use in a time.
+//!
+//! Before a call is made its use is estimated and taken from every limit that bounds it; behind it the difference to
+//! what it used is settled. A call that finds a limit used up is refused with `RpcThrottlingException`, which tells how
+//! long to wait. Invariants:
+//!
+//! * Where there is no quota, a call looks at one pointer and takes no lock.
+//! * A quota that changes keeps what was used of it ([`throttle::Throttle::update`]).
+//! * Tables of the system are never throttled.
+//!
+//! What there is is read from `hbase:quota` ([`wire::quota`]) where it is served here, when its rows have changed and every now
+//! and then. Source: HBase `RegionServerRpcQuotaManager`, `DefaultOperationQuota`, `ExceedOperationQuota`.
+//!
+//! Not here: quotas of space, which are kept by the master and do nothing yet.
+
+mod limiter;
+mod operation;
+mod throttle;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use arc_swap::ArcSwapOption;
+use cell::Cell;
+use cell::schema::TableName;
+use wire::exception::Answer;
+use wire::quota::{self, Subject};
+
+pub use limiter::Refill;
+pub use operation::{Operation, Planned};
+pub use throttle::Throttle;
+
+/// How quotas are counted.
+#[derive(Clone, Copy, Debug)]
+pub struct QuotaOptions {
+    /// How often they are read at least (`hbase.quota.refresh.period`).
+    pub refresh_ms: u64,
+    /// How limits fill up again (`hbase.quota.rate.limiter`).
+    pub refill: Refill,
+    /// Bytes of a unit of reading (`hbase.quota.read.capacity.unit`).
+    pub read_unit_bytes: i64,
+    /// Bytes of a unit of writing (`hbase.quota.write.capacity.unit`).
+    pub write_unit_bytes: i64,
+}
+
+/// The quotas that a server knows of.
+pub struct RpcQuotas {
+    options: QuotaOptions,
+    // `None` if there are none at all.
+    known: ArcSwapOption<Known>,
+}
+
+/// All that `hbase:quota` says.
+#[derive(Default)]
+struct Known {
+    users: HashMap<String, User>,
+    tables: HashMap<TableName, Arc<Throttle>>,
+    namespaces: HashMap<String, Arc<Throttle>>,
+    servers: Option<Arc<Throttle>>,
+    exceed: bool,
+    unthrottled: bool,
+}
+
+/// A user's quotas.
+#[derive(Default)]
+struct User {
+    bypasses_globals: bool,
+    all: Option<Arc<Throttle>>,
+    tables: HashMap<TableName, Arc<Throttle>>,
+    namespaces: HashMap<String, Arc<Throttle>>,
+}
+
+impl RpcQuotas {
+    /// No quotas yet.
+    pub fn new(options: QuotaOptions) -> RpcQuotas {
+        RpcQuotas { options, known: ArcSwapOption::empty() }
+    }
+
+    /// How quotas are counted.
+    pub fn options(&self) -> &QuotaOptions {
+        &self.options
+    }
+
+    /// Takes what a call of `user` is thought to use from all limits that bound it.
+    ///
+    /// # Errors
+    /// `RpcThrottlingException` if one of them is used up; then nothing was taken.
+    pub fn admit(
+        &self,
+        user: Option<&str>,
+        table: &TableName,
+        planned: impl FnOnce() -> Planned,
+        now_ms: i64,
+    ) -> Answer<Operation> {
+        let known = self.known.load();
+        let Some(known) = known.as_ref().filter(|_| !table.is_system()) else {
+            return Ok(Operation::unbounded());
+        };
+        if known.unthrottled {
+            return Ok(Operation::unbounded());
+        }
+        let user = user.and_then(|user| known.users.get(user));
+        let of_user = user.and_then(|user| user.throttle_of(table));
+        let bound: Vec<Arc<Throttle>> = match user {
+            Some(User { bypasses_globals: true, .. }) => of_user.into_iter().collect(),
+            _ => {
+                let globals = [known.tables.get(table), known.namespaces.get(table.namespace())];
+                of_user.into_iter().chain(globals.into_iter().flatten().cloned()).collect()
+            }
+        };
+        let of_server = known.servers.clone().filter(|_| user.is_none_or(|user| !user.bypasses_globals));
+        operation::admit(&self.options, bound, of_server, known.exceed, planned, now_ms)
+    }
+
+    /// Takes over what the cells of `hbase:quota` say.
+    pub fn update<'a>(&self, cells: impl Iterator<Item = Cell<'a>>) {
+        let before = self.known.load_full();
+        let mut now = Known::default();
+        for cell in cells.filter(|cell| cell.family() == quota::FAMILY) {
+            now.learn(&cell, before.as_deref(), self.options.refill);
+        }
+        self.known.store((!now.is_empty()).then(|| Arc::new(now)));
+    }
+}
+
+impl Known {
+    fn is_empty(&self) -> bool {
+        self.users.is_empty()
+            && self.tables.is_empty()
+            && self.namespaces.is_empty()
+            && self.servers.is_none()
+    }
+
+    fn learn(&mut self, cell: &Cell<'_>, before: Option<&Known>, refill: Refill) {
+        match cell.row() {
+            quota::EXCEED_ROW => self.exceed = cell.value.first().is_some_and(|flag| *flag != 0),
+            quota::UNTHROTTLED_ROW => self.unthrottled = true,
+            row => {
+                let subject = Subject::parse(row, cell.qualifier());
+                if let (Some(subject), Some(quotas)) = (subject, quota::decode(cell.value)) {
+                    self.put(subject, &quotas, before, refill);
+                }
+            }
+        }
+    }
+
+    fn put(&mut self, subject: Subject, quotas: &proto::Quotas, before: Option<&Known>, refill: Refill) {
+        if let Subject::User(user) = &subject
+            && quotas.bypass_globals()
+        {
+            self.users.entry(user.clone()).or_default().bypasses_globals = true;
+        }
+        let Some(message) = &quotas.throttle else {
+            return;
+        };
+        let throttle = match before.and_then(|before| before.find(&subject)) {
+            Some(known) => {
+                known.update(message, refill);
+                Some(known)
+            }
+            None => Throttle::new(message, refill).map(Arc::new),
+        };
+        let Some(throttle) = throttle else {
+            return;
+        };
+        match subject {
+            Subject::User(user) => self.users.entry(user).or_default().all = Some(throttle),
+            Subject::UserTable(user, table) => {
+                self.users.entry(user).or_default().tables.insert(table, throttle);
+            }
+            Subject::UserNamespace(user, namespace) => {
+                self.users.entry(user).or_default().namespaces.insert(namespace, throttle);
+            }
+            Subject::Table(table) => drop(self.tables.insert(table, throttle)),
+            Subject::Namespace(namespace) => drop(self.namespaces.insert(namespace, throttle)),
+            Subject::Server(server) if server == quota::ALL_SERVERS => self.servers = Some(throttle),
+            // HBase asks for the quota of all servers only.
+            Subject::Server(_) => {}
+        }
+    }
+
+    fn find(&self, subject: &Subject) -> Option<Arc<Throttle>> {
+        let user = |user: &String| self.users.get(user);
+        match subject {
+            Subject::User(name) => user(name)?.all.clone(),
+            Subject::UserTable(name, table) => user(name)?.tables.get(table).cloned(),
+            Subject::UserNamespace(name, namespace) => user(name)?.namespaces.get(namespace).cloned(),
+            Subject::Table(table) => self.tables.get(table).cloned(),
+            Subject::Namespace(namespace) => self.namespaces.get(namespace).cloned(),
+            Subject::Server(server) => self.servers.clone().filter(|_| server == quota::ALL_SERVERS),
+        }
+    }
+}
+
+impl User {
+    /// The most special of a user's quotas.
+    fn throttle_of(&self, table: &TableName) -> Option<Arc<Throttle>> {
+        let special = self.tables.get(table).or_else(|| self.namespaces.get(table.namespace()));
+        special.or(self.all.as_ref()).cloned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cell::{CellType, KeyValue};
+
+    const OPTIONS: QuotaOptions = QuotaOptions {
+        refresh_ms: 1000,
+        refill: Refill::Average,
+        read_unit_bytes: 1024,
+        write_unit_bytes: 1024,
+    };
+
+    fn reads(limit: u64) -> proto::Quotas {
+        let quota = proto::TimedQuota {
+            time_unit: proto::TimeUnit::Seconds.into(),
+            soft_limit: Some(limit),
+            ..Default::default()
+        };
+        let throttle = proto::Throttle { read_num: Some(quota), ..Default::default() };
+        proto::Quotas { throttle: Some(throttle), ..Default::default() }
+    }
+
+    fn quotas(of: &[(Subject, proto::Quotas)]) -> RpcQuotas {
+        let quotas = RpcQuotas::new(OPTIONS);
+        set(&quotas, of);
+        quotas
+    }
+
+    fn set(quotas: &RpcQuotas, of: &[(Subject, proto::Quotas)]) {
+        let cell = |(subject, quotas): &(Subject, proto::Quotas)| {
+            let (row, qualifier) = (subject.row(), subject.qualifier());
+            KeyValue::new(&row, quota::FAMILY, &qualifier, 1, CellType::Put, &quota::encode(quotas))
+        };
+        let cells: Vec<_> = of.iter().map(cell).collect();
+        quotas.update(cells.iter().map(|cell| cell.view(0)));
+    }
+
+    /// How many gets pass at one moment, of four.
+    fn passed(quotas: &RpcQuotas, user: &str, table: &str, now_ms: i64) -> usize {
+        let table = TableName::parse(table).unwrap();
+        let get = || quotas.admit(Some(user), &table, || Planned { gets: 1, ..Planned::default() }, now_ms);
+        (0..4).filter(|_| get().is_ok()).count()
+    }
+
+    #[test]
+    fn each_subject_bounds_its_calls() {
+        let table = TableName::parse("t").unwrap();
+        let one = |subject| quotas(&[(subject, reads(1))]);
+        for (subject, bound) in [
+            (Subject::User("a".into()), [1, 1, 1, 4]),
+            (Subject::UserTable("a".into(), table.clone()), [1, 4, 4, 4]),
+            (Subject::UserNamespace("a".into(), "default".into()), [1, 1, 4, 4]),
+            (Subject::Table(table), [1, 4, 4, 1]),
+            (Subject::Namespace("ns".into()), [4, 4, 1, 4]),
+            (Subject::Server("all".into()), [1, 1, 1, 1]),
+            (Subject::Server("one".into()), [4, 4, 4, 4]),
+        ] {
+            let calls = [("a", "t"), ("a", "u"), ("a", "ns:t"), ("b", "t")];
+            let got = calls.map(|(user, name)| passed(&one(subject.clone()), user, name, 0));
+            assert_eq!(got, bound, "{subject:?}");
+            assert_eq!(passed(&one(subject), "a", "hbase:meta", 0), 4);
+        }
+    }
+
+    #[test]
+    fn a_user_may_bypass_what_bounds_all() {
+        let bypass = proto::Quotas { bypass_globals: Some(true), ..Default::default() };
+        let quotas = quotas(&[
+            (Subject::Namespace("default".into()), reads(1)),
+            (Subject::Server("all".into()), reads(2)),
+            (Subject::User("a".into()), bypass),
+        ]);
+        assert_eq!(passed(&quotas, "a", "t", 0), 4);
+        assert_eq!(passed(&quotas, "b", "t", 0), 1);
+    }
+
+    #[test]
+    fn what_was_used_stays_used_when_quotas_are_read_again() {
+        let subject = Subject::User("a".into());
+        let quotas = quotas(&[(subject.clone(), reads(2))]);
+        assert_eq!(passed(&quotas, "a", "t", 0), 2);
+        set(&quotas, &[(subject.clone(), reads(2))]);
+        assert_eq!(passed(&quotas, "a", "t", 0), 0);
+        set(&quotas, &[(subject.clone(), reads(3))]);
+        assert_eq!(passed(&quotas, "a", "t", 0), 1);
+        set(&quotas, &[]);
+        assert_eq!(passed(&quotas, "a", "t", 0), 4);
+    }
+
+    #[test]
+    fn rows_may_switch_all_off_or_let_quotas_be_exceeded() {
+        let flag = |row: &[u8]| KeyValue::new(row, quota::FAMILY, quota::SETTINGS, 1, CellType::Put, &[0xff]);
+        let table = |limit| {
+            let value = quota::encode(&reads(limit));
+            KeyValue::new(b"t.t", quota::FAMILY, quota::SETTINGS, 1, CellType::Put, &value)
+        };
+        let all = KeyValue::new(
+            b"r.all",
+            quota::FAMILY,
+            quota::SETTINGS,
+            1,
+            CellType::Put,
+            &quota::encode(&reads(3)),
+        );
+        let with = |cells: &[KeyValue]| {
+            let quotas = RpcQuotas::new(OPTIONS);
+            quotas.update(cells.iter().map(|cell| cell.view(0)));
+            passed(&quotas, "a", "t", 0)
+        };
+        assert_eq!(with(&[table(1), flag(quota::UNTHROTTLED_ROW)]), 4);
+        assert_eq!(with(&[table(1), all.clone()]), 1);
+        assert_eq!(with(&[table(1), all, flag(quota::EXCEED_ROW)]), 3);
+    }
+}

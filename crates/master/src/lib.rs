@@ -4,11 +4,14 @@
 //! * [`procedure`]: changes of tables that survive a crash;
 //! * [`assignment`], [`servers`], [`connections`]: regions, region servers, and how they are reached;
 //! * [`meta`], [`location`], [`tables`], [`namespaces`]: what is known of tables, in `hbase:meta`, in files, in memory;
+//! * [`chores`]: what tidies up behind splits and merges, and removes files that nobody needs;
+//! * [`switches`]: what an administrator has forbidden;
 //! * [`service`]: the calls of clients and of region servers.
 //!
 //! Speaks to region servers through the traits of `wire::service` only. Knows nothing about: regions' insides.
 
 pub mod assignment;
+pub mod chores;
 pub mod connections;
 pub mod context;
 pub mod location;
@@ -21,6 +24,7 @@ pub mod sanity;
 pub mod servers;
 pub mod service;
 pub mod store;
+pub mod switches;
 pub mod tables;
 
 pub use connections::Connections;

@@ -40,7 +40,9 @@ impl RegionServer {
                 let took = self.env().clock.monotonic() - start;
                 info!(region = %region.name(), open_seq_id = region.open_seq_id(), ?took, "region opened");
                 let open_seq_id = region.open_seq_id();
-                self.regions().insert(region);
+                self.regions().insert(region.clone());
+                // References above all, so that the regions they lead to can go.
+                region.want_compactions();
                 (TransitionCode::Opened, Some(open_seq_id))
             }
             Err(error) => {

@@ -93,6 +93,8 @@ pub struct RegionServerOptions {
     /// How long increments and appends that were carried out are known by their nonces
     /// (`hbase.server.hashNonce.gracePeriod`).
     pub nonce_grace: Duration,
+    /// Regions from which none is split any more (`hbase.regionserver.regionSplitLimit`).
+    pub regions_max: usize,
 }
 
 /// A region server.
@@ -186,6 +188,12 @@ impl RegionServer {
         };
         master.region_server_startup(request).await?;
         assert!(self.master.set(master).is_ok(), "a server joins once");
+        let splitter = Arc::downgrade(self);
+        self.schedule.compactions().on_new_files(move |region| {
+            if let Some(server) = splitter.upgrade() {
+                server.consider_split(region);
+            }
+        });
         let (reporter, chores) = (Arc::downgrade(self), Arc::downgrade(self));
         let clock = self.env().clock.clone();
         self.env().spawn(TaskClass::Service, async move {

@@ -17,8 +17,10 @@ use engine::compaction::settings::WindowSettings;
 use engine::compaction::{Engine, Policy, Settings, SiteSettings};
 use fs::{FilePath, FileSystem};
 use layout::RootDir;
+use master::chores::ChoreOptions;
 use master::procedure::journal::Journal;
 use master::store::MasterStore;
+use master::switches::Switches;
 use master::{Master, MasterParts};
 use regionserver::schedule::compactions::CompactionOptions;
 use regionserver::schedule::throughput::ThroughputOptions;
@@ -310,6 +312,13 @@ impl Node {
             info_port: port_of(listeners.master_pages.as_deref()),
             cluster_id: data.cluster_id.clone(),
             on_stop: Box::new(move |why| on_stop.request(why)),
+            switches: Switches::new(store.region().clone()),
+            chores: ChoreOptions {
+                janitor_period: Duration::from_millis(config.janitor_period_ms),
+                cleaner_period: Duration::from_millis(config.cleaner_period_ms),
+                file_ttl: Duration::from_millis(config.archived_file_ttl_ms),
+                log_ttl: Duration::from_millis(config.old_log_ttl_ms),
+            },
         });
         Ok(Node { coordinator, names, region_server, master, store, cluster_id: data.cluster_id.clone() })
     }
@@ -476,6 +485,7 @@ fn region_server_options(config: &Config, memory: &MemoryParts) -> RegionServerO
         minibatch_changes: config.minibatch_changes as usize,
         rejects_large_batches: config.reject_large_batches,
         nonce_grace: Duration::from_millis(config.nonce_grace_ms),
+        regions_max: config.regions_max as usize,
     }
 }
 

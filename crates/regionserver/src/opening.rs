@@ -65,7 +65,8 @@ impl RegionServer {
     }
 
     async fn close(&self, region: &Arc<Region>) {
-        self.scanners().forget_where(|scanner| Arc::ptr_eq(scanner.region(), region));
+        let now = self.env().clock.monotonic();
+        self.scanners().forget_where(now, |scanner| Arc::ptr_eq(scanner.region(), region));
         // Not given up: opened again in this process, the region would lack what is in this process's log only.
         while let Err(error) = region.close().await {
             warn!(region = %region.name(), %error, "a region cannot be closed; tried again");

@@ -86,6 +86,8 @@ def _hbase_settings(directory, endpoint):
         "hbase.cluster.distributed": "false",
         # The local file system has no hflush; HBase's own quick start says so too.
         "hbase.unsafe.stream.capability.enforce": "false",
+        # Files that were compacted away are let go of soon, not after two minutes: parents of splits wait for that.
+        "hbase.hfile.compaction.discharger.interval": 2000,
         "hbase.zookeeper.quorum": endpoint.host,
         "hbase.zookeeper.property.clientPort": endpoint.zookeeper,
         "hbase.zookeeper.property.dataDir": f"{directory}/zk",

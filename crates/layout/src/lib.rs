@@ -9,11 +9,12 @@
 //! * [`table`]: making, listing and removing tables; [`store`]: names and lists of store files;
 //! * [`link`]: files that two tables have; [`reference`]: files that two regions have a part of each;
 //! * [`daughter`]: regions made of the files of others; [`snapshot`]: which files a table had at a moment;
-//! * [`archive`]: files that nobody needs go there, none is deleted in place.
+//! * [`archive`]: files that nobody needs go there, none is deleted in place; [`cleaning`]: which of them may be removed.
 //!
 //! Knows nothing about: the insides of HFiles and logs, Java class names, sockets.
 
 pub mod archive;
+pub mod cleaning;
 pub mod daughter;
 pub mod descriptor;
 mod file;

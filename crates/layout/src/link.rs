@@ -18,7 +18,7 @@ use crate::store::{StoreFileName, family_dir_name};
 use crate::{Result, RootDir, file};
 
 /// Directories of back references begin with this.
-const BACK_REFERENCES: &str = ".links-";
+pub(crate) const BACK_REFERENCES: &str = ".links-";
 /// A file may move from one place to the next while it is looked for.
 const LOOKS: usize = 2;
 

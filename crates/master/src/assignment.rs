@@ -5,6 +5,7 @@
 //! `hbase:meta` before it is answered, and only then those who wait for the region go on.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::sync::{Arc, Mutex};
 
 use cell::region::{RegionInfo, ServerName};
@@ -32,6 +33,22 @@ pub enum RegionState {
     Closing(ServerName),
     /// The server could not open it; the reason is in its log.
     FailedOpen,
+    /// Split into daughters, which are served in its place.
+    Split,
+}
+
+impl fmt::Display for RegionState {
+    /// The name that HBase's states have, which its messages show.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            RegionState::Closed => "CLOSED",
+            RegionState::Opening(_) => "OPENING",
+            RegionState::Open(_) => "OPEN",
+            RegionState::Closing(_) => "CLOSING",
+            RegionState::FailedOpen => "FAILED_OPEN",
+            RegionState::Split => "SPLIT",
+        })
+    }
 }
 
 /// What the master knows of all regions.
@@ -110,6 +127,7 @@ impl Assignment {
                     self.set_states(std::slice::from_ref(region), &RegionState::Closed);
                     self.meta.set_state(std::slice::from_ref(region), RegionStateText::Closed).await?;
                 }
+                Some(RegionState::Split) => {}
             }
         }
         for (server, regions) in by_server {
@@ -117,8 +135,8 @@ impl Assignment {
             self.set_states(&regions, &RegionState::Closing(server.clone()));
             self.ask_to_close(&server, &regions).await?;
         }
-        self.wait_until(|| regions.iter().all(|region| self.state(region) == Some(RegionState::Closed)))
-            .await;
+        let is_closed = |region| matches!(self.state(region), Some(RegionState::Closed | RegionState::Split));
+        self.wait_until(|| regions.iter().all(is_closed)).await;
         Ok(())
     }
 
@@ -148,7 +166,35 @@ impl Assignment {
 
     /// Takes a region over as `hbase:meta` has it: known, not open.
     pub fn learn(&self, region: RegionInfo) {
-        self.lock().insert(region.encoded_name(), (region, RegionState::Closed));
+        let state = if region.split { RegionState::Split } else { RegionState::Closed };
+        self.lock().insert(region.encoded_name(), (region, state));
+    }
+
+    /// `parent` was split into `daughters`, as `hbase:meta` says. Daughters that are on their way already stay so.
+    pub fn take_split(&self, parent: &RegionInfo, daughters: &[RegionInfo; 2]) {
+        let parent = RegionInfo { split: true, offline: true, ..parent.clone() };
+        self.take_new(daughters);
+        self.learn(parent);
+        self.changed.notify_waiters();
+    }
+
+    /// `parents` were merged into `merged`, as `hbase:meta` says. One that is on its way already stays so.
+    pub fn take_merged(&self, parents: &[RegionInfo], merged: &RegionInfo) {
+        self.take_new(std::slice::from_ref(merged));
+        self.forget_regions(parents);
+        self.changed.notify_waiters();
+    }
+
+    fn take_new(&self, regions: &[RegionInfo]) {
+        let mut states = self.lock();
+        for region in regions {
+            states.entry(region.encoded_name()).or_insert_with(|| (region.clone(), RegionState::Closed));
+        }
+    }
+
+    /// The region of an encoded name, and its state.
+    pub fn find(&self, encoded: &str) -> Option<(RegionInfo, RegionState)> {
+        self.lock().get(encoded).cloned()
     }
 
     /// The state of a region; `None` if it is not known.
@@ -156,13 +202,28 @@ impl Assignment {
         self.lock().get(&region.encoded_name()).map(|(_, state)| state.clone())
     }
 
-    /// All regions of `table` in the order of their keys, and their states.
+    /// All regions of `table` in the order of their keys, and their states; without those that were split.
     pub fn regions_of(&self, table: &TableName) -> Vec<(RegionInfo, RegionState)> {
-        let states = self.lock();
-        let mut regions: Vec<_> =
-            states.values().filter(|(region, _)| &region.table == table).cloned().collect();
-        regions.sort_by(|(left, _), (right, _)| left.start_key.cmp(&right.start_key));
+        let mut regions = self.all();
+        regions.retain(|(region, state)| &region.table == table && *state != RegionState::Split);
+        regions.sort_by(|(left, _), (right, _)| {
+            (&left.start_key, left.region_id).cmp(&(&right.start_key, right.region_id))
+        });
         regions
+    }
+
+    /// The regions of `table` that were split and have rows in `hbase:meta` still.
+    pub fn split_parents_of(&self, table: &TableName) -> Vec<RegionInfo> {
+        let mut parents = self.all();
+        parents.retain(|(region, state)| &region.table == table && *state == RegionState::Split);
+        parents.sort_by_key(|(region, _)| region.region_id);
+        parents.into_iter().map(|(region, _)| region).collect()
+    }
+
+    /// All regions of `table` that have rows in `hbase:meta`.
+    pub fn rows_of(&self, table: &TableName) -> Vec<RegionInfo> {
+        let regions = self.regions_of(table).into_iter().map(|(region, _)| region);
+        regions.chain(self.split_parents_of(table)).collect()
     }
 
     /// All regions and their states.

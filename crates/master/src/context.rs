@@ -12,6 +12,7 @@ use crate::connections::Connections;
 use crate::meta::MetaTable;
 use crate::namespaces::Namespaces;
 use crate::servers::Servers;
+use crate::switches::Switches;
 use crate::tables::Tables;
 
 /// What procedures and services work on.
@@ -30,6 +31,8 @@ pub struct Context {
     pub tables: Tables,
     /// The namespaces.
     pub namespaces: Namespaces,
+    /// What an administrator has forbidden.
+    pub switches: Switches,
 }
 
 impl Context {

@@ -5,11 +5,14 @@
 //! * [`assignment`], [`servers`], [`connections`]: regions, region servers, and how they are reached;
 //! * [`meta`], [`location`], [`tables`], [`namespaces`]: what is known of tables, in `hbase:meta`, in files, in memory;
 //! * [`quotas`]: what users, tables and namespaces may use;
+//! * [`chores`]: what tidies up behind splits and merges, and removes files that nobody needs;
+//! * [`switches`]: what an administrator has forbidden;
 //! * [`service`]: the calls of clients and of region servers.
 //!
 //! Speaks to region servers through the traits of `wire::service` only. Knows nothing about: regions' insides.
 
 pub mod assignment;
+pub mod chores;
 pub mod connections;
 pub mod context;
 pub mod location;
@@ -23,6 +26,7 @@ pub mod sanity;
 pub mod servers;
 pub mod service;
 pub mod store;
+pub mod switches;
 pub mod tables;
 
 pub use connections::Connections;

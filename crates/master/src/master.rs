@@ -15,7 +15,10 @@ use wire::meta::TableState;
 use zk::Coordinator;
 use zk::names::Names;
 
-use crate::assignment::Assignment;
+use crate::assignment::{Assignment, RegionState};
+use crate::chores::cleaner::Cleaner;
+use crate::chores::janitor::Janitor;
+use crate::chores::{self, ChoreOptions};
 use crate::connections::Connections;
 use crate::context::Context;
 use crate::location::MetaLocation;
@@ -26,6 +29,7 @@ use crate::procedure::journal::Journal;
 use crate::procedure::{Plan, Work};
 use crate::quotas::Quotas;
 use crate::servers::Servers;
+use crate::switches::Switches;
 use crate::tables::Tables;
 
 /// What a master needs to begin.
@@ -54,6 +58,10 @@ pub struct MasterParts {
     pub quotas_enabled: bool,
     /// Called when a client asks the cluster to stop, with its words.
     pub on_stop: Box<dyn Fn(&str) + Send + Sync>,
+    /// What an administrator has forbidden.
+    pub switches: Switches,
+    /// When chores run.
+    pub chores: ChoreOptions,
 }
 
 /// The master of a cluster.
@@ -68,6 +76,9 @@ pub struct Master {
     quotas: Quotas,
     on_stop: Box<dyn Fn(&str) + Send + Sync>,
     initialized: AtomicBool,
+    chores: ChoreOptions,
+    janitor: Janitor,
+    cleaner: Cleaner,
     // The last flush of each table that was asked for by the old kind of procedure.
     flushes: Mutex<HashMap<TableName, u64>>,
 }
@@ -92,6 +103,7 @@ impl Master {
             assignment: Assignment::new(servers, parts.connections, meta),
             tables: Tables::new(parts.fs, parts.root),
             namespaces: Namespaces::default(),
+            switches: parts.switches,
         });
         let executor = Executor::new(parts.env, parts.journal, Arc::downgrade(&context));
         Arc::new(Master {
@@ -105,6 +117,9 @@ impl Master {
             quotas: Quotas::new(parts.quotas_enabled),
             on_stop: parts.on_stop,
             initialized: AtomicBool::new(false),
+            chores: parts.chores,
+            janitor: Janitor::default(),
+            cleaner: Cleaner::default(),
             flushes: Mutex::default(),
         })
     }
@@ -132,20 +147,23 @@ impl Master {
     ///
     /// # Errors
     /// What `hbase:meta`, the journal or a table's files said; the master cannot serve then.
-    pub async fn initialize(&self) -> Answer<()> {
+    pub async fn initialize(self: &Arc<Self>) -> Answer<()> {
+        let stored = |error: engine::Error| JavaException::io(error.to_string());
+        self.context.switches.load().await.map_err(stored)?;
         self.open_meta().await?;
         self.load_tables().await?;
         // Asked for before any procedure runs: one that disables a table must find its regions on their way, or they
         // would be opened behind its back.
         let enabled = self.regions_of_enabled_tables();
         self.context.assignment.begin_open(&enabled).await?;
-        self.executor.resume().await.map_err(|error| JavaException::io(error.to_string()))?;
+        self.executor.resume().await.map_err(stored)?;
         self.ensure_system_table(namespaces::descriptor()).await?;
         if self.quotas.enabled() {
             self.ensure_system_table(wire::quota::descriptor()).await?;
         }
         namespaces::load(&self.context).await;
         self.initialized.store(true, Ordering::Release);
+        chores::start(self);
         self.context.assignment.wait_for_open(&enabled).await?;
         info!(regions = enabled.len(), "master initialized");
         Ok(())
@@ -167,14 +185,15 @@ impl Master {
             }
         }
         for region in content.regions {
-            self.context.assignment.learn(region);
+            self.context.assignment.learn(region.region);
         }
         Ok(())
     }
 
     fn regions_of_enabled_tables(&self) -> Vec<RegionInfo> {
         let is_enabled = |table: &TableName| self.context.tables.state(table) == Some(TableState::Enabled);
-        let regions = self.context.assignment.all().into_iter().map(|(region, _)| region);
+        let regions = self.context.assignment.all().into_iter();
+        let regions = regions.filter(|(_, state)| *state != RegionState::Split).map(|(region, _)| region);
         let mut enabled: Vec<_> = regions.filter(|region| is_enabled(&region.table)).collect();
         enabled.sort_by(|left, right| (&left.table, &left.start_key).cmp(&(&right.table, &right.start_key)));
         enabled
@@ -225,6 +244,19 @@ impl Master {
 
     pub(crate) fn procedures(&self) -> &Executor {
         &self.executor
+    }
+
+    /// When chores run.
+    pub(crate) fn chores(&self) -> &ChoreOptions {
+        &self.chores
+    }
+
+    pub(crate) fn janitor(&self) -> &Janitor {
+        &self.janitor
+    }
+
+    pub(crate) fn cleaner(&self) -> &Cleaner {
+        &self.cleaner
     }
 
     /// This master.

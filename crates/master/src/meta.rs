@@ -29,8 +29,8 @@ pub struct MetaTable {
 pub struct Content {
     /// Tables and their states.
     pub tables: Vec<(TableName, TableState)>,
-    /// Regions of all tables, without split parents.
-    pub regions: Vec<RegionInfo>,
+    /// Regions of all tables, with split parents.
+    pub regions: Vec<MetaRow>,
 }
 
 impl MetaTable {
@@ -98,6 +98,63 @@ impl MetaTable {
         let mut rows: Vec<_> =
             regions.iter().map(|region| row::put_region(region, RegionStateText::Closed)).collect();
         rows.extend(gone.iter().map(row::delete_region));
+        self.write(&rows).await
+    }
+
+    /// The row of a region; `None` if there is none.
+    ///
+    /// # Errors
+    /// What the server answered.
+    pub async fn region_row(&self, region: &RegionInfo) -> Answer<Option<MetaRow>> {
+        let get = proto::Get {
+            row: meta::region_row(region),
+            column: vec![proto::Column { family: meta::INFO.into(), qualifier: Vec::new() }],
+            ..proto::Get::default()
+        };
+        let request = proto::GetRequest { region: wire::convert::region_specifier(&RegionInfo::meta()), get };
+        let reply = self.client().await.get(request.into()).await?;
+        let cells = cells_of(reply.cell_bytes())?;
+        Ok(MetaRow::parse(cells.iter().map(|cell| cell.view(0))))
+    }
+
+    /// A region was split: its row says so, and its daughters have theirs, all at one moment.
+    ///
+    /// # Errors
+    /// What the server answered; whether it was written is not known then.
+    pub async fn put_split(&self, parent: &RegionInfo, daughters: &[RegionInfo; 2]) -> Answer<()> {
+        let [low, high] = daughters;
+        self.write(&[
+            row::put_split_parent(parent, daughters),
+            row::put_new_region(low, &[]),
+            row::put_new_region(high, &[]),
+        ])
+        .await
+    }
+
+    /// Regions were merged: their rows go and that of the new region comes, all at one moment.
+    ///
+    /// # Errors
+    /// What the server answered; whether it was written is not known then.
+    pub async fn put_merged(&self, parents: &[RegionInfo], merged: &RegionInfo) -> Answer<()> {
+        let mut rows = vec![row::put_new_region(merged, parents)];
+        rows.extend(parents.iter().map(row::delete_region));
+        self.write(&rows).await
+    }
+
+    /// The regions that were merged into `merged` are gone.
+    ///
+    /// # Errors
+    /// What the server answered.
+    pub async fn forget_merge_parents(&self, merged: &RegionInfo, parents: usize) -> Answer<()> {
+        self.write(&[row::delete_merge_parents(merged, parents)]).await
+    }
+
+    /// Regions that are gone.
+    ///
+    /// # Errors
+    /// What the server answered.
+    pub async fn remove_regions(&self, regions: &[RegionInfo]) -> Answer<()> {
+        let rows: Vec<_> = regions.iter().map(row::delete_region).collect();
         self.write(&rows).await
     }
 
@@ -177,8 +234,8 @@ impl MetaTable {
 impl Content {
     fn add_row(&mut self, cells: &[KeyValue]) {
         let views = || cells.iter().map(|cell| cell.view(0));
-        if let Some(row) = MetaRow::parse(views()).filter(|row| !row.is_split_parent()) {
-            self.regions.push(row.region);
+        if let Some(row) = MetaRow::parse(views()) {
+            self.regions.push(row);
         } else if let Some(state) = row::parse_table_state(views())
             && let Some(table) = views().next().and_then(table_of)
         {

@@ -233,9 +233,10 @@ mod tests {
     use super::*;
     use cell::schema::TableName;
 
-    fn check(family: FamilyDescriptor, attributes: &[(&'static str, &'static str)]) -> bool {
+    fn check(family: FamilyDescriptor, attributes: &[(&'static str, &str)]) -> bool {
         let mut table = TableDescriptor::new(TableName::parse("t").unwrap()).with_family(family);
-        table.attributes.extend(attributes.iter().map(|(name, value)| ((*name).into(), (*value).into())));
+        let attributes = attributes.iter().map(|(name, value)| ((*name).into(), value.to_string().into()));
+        table.attributes.extend(attributes);
         check_table(&table).is_ok()
     }
 

@@ -3,6 +3,7 @@
 //! Each call is a function of a few lines in one of the files here; this one only joins them to the traits.
 
 mod alter;
+mod chores;
 mod cluster;
 mod names;
 mod namespaces;
@@ -10,8 +11,10 @@ mod procedures;
 mod quotas;
 mod region_servers;
 mod snapshots;
+mod splits;
 mod switches;
 mod tables;
+mod transit;
 
 use base::BoxFuture;
 use wire::exception::{Answer, JavaException, class};
@@ -60,8 +63,8 @@ impl MasterService for Master {
         always is_balancer_enabled(IsBalancerEnabledRequest) -> IsBalancerEnabledResponse = switches::balancer;
         always is_split_or_merge_enabled(IsSplitOrMergeEnabledRequest) -> IsSplitOrMergeEnabledResponse = switches::split_or_merge;
         always is_normalizer_enabled(IsNormalizerEnabledRequest) -> IsNormalizerEnabledResponse = switches::normalizer;
-        always is_catalog_janitor_enabled(IsCatalogJanitorEnabledRequest) -> IsCatalogJanitorEnabledResponse = switches::catalog_janitor;
-        always is_cleaner_chore_enabled(IsCleanerChoreEnabledRequest) -> IsCleanerChoreEnabledResponse = switches::cleaner;
+        always is_catalog_janitor_enabled(IsCatalogJanitorEnabledRequest) -> IsCatalogJanitorEnabledResponse = chores::janitor_enabled;
+        always is_cleaner_chore_enabled(IsCleanerChoreEnabledRequest) -> IsCleanerChoreEnabledResponse = chores::cleaner_enabled;
         always is_snapshot_cleanup_enabled(IsSnapshotCleanupEnabledRequest) -> IsSnapshotCleanupEnabledResponse = switches::snapshot_cleanup;
         initialized exec_procedure(ExecProcedureRequest) -> ExecProcedureResponse = procedures::exec;
         initialized is_procedure_done(IsProcedureDoneRequest) -> IsProcedureDoneResponse = procedures::is_done;
@@ -92,6 +95,16 @@ impl MasterService for Master {
         always revoke(RevokeRequest) -> RevokeResponse = quotas::revoke;
         always get_user_permissions(GetUserPermissionsRequest) -> GetUserPermissionsResponse = quotas::permissions;
         always has_user_permissions(HasUserPermissionsRequest) -> HasUserPermissionsResponse = quotas::has_permissions;
+        initialized split_region(SplitTableRegionRequest) -> SplitTableRegionResponse = splits::split;
+        initialized merge_table_regions(MergeTableRegionsRequest) -> MergeTableRegionsResponse = splits::merge;
+        initialized move_region(MoveRegionRequest) -> MoveRegionResponse = transit::move_region;
+        initialized assign_region(AssignRegionRequest) -> AssignRegionResponse = transit::assign;
+        initialized unassign_region(UnassignRegionRequest) -> UnassignRegionResponse = transit::unassign;
+        initialized set_split_or_merge_enabled(SetSplitOrMergeEnabledRequest) -> SetSplitOrMergeEnabledResponse = switches::set_split_or_merge;
+        initialized run_catalog_scan(RunCatalogScanRequest) -> RunCatalogScanResponse = chores::run_janitor;
+        initialized enable_catalog_janitor(EnableCatalogJanitorRequest) -> EnableCatalogJanitorResponse = chores::enable_janitor;
+        initialized run_cleaner_chore(RunCleanerChoreRequest) -> RunCleanerChoreResponse = chores::run_cleaner;
+        initialized set_cleaner_chore_running(SetCleanerChoreRunningRequest) -> SetCleanerChoreRunningResponse = chores::enable_cleaner;
         initialized flush_table(FlushTableRequest) -> FlushTableResponse = tables::flush;
     }
 }

@@ -18,6 +18,8 @@ use layout::RootDir;
 
 /// The family of procedures.
 pub const PROCEDURES: &[u8] = b"proc";
+/// The family of switches, which HBase has since 2.6.
+pub const STATE: &[u8] = b"state";
 
 /// Memstore bytes at which it is flushed: procedures are small and short-lived.
 const FLUSH_BYTES: u64 = 4 << 20;
@@ -105,6 +107,7 @@ fn descriptor() -> TableDescriptor {
         .with_family(family("info", "8192"))
         .with_family(family("proc", "65536"))
         .with_family(family("rs", "65536"))
+        .with_family(family("state", "65536"))
 }
 
 /// Its only region. HBase gives it the time of its creation; here it is always the same, so that it is found.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use base::BoxFuture;
+use bytes::Bytes;
 use cell::region::RegionInfo;
 use cell::schema::TableName;
 use engine::Region;
@@ -30,12 +31,16 @@ impl Admin {
     ) -> Answer<proto::GetRegionInfoResponse> {
         let region = self.find(&request.region)?;
         let state = self.0.schedule().compactions().state(&region);
+        let best_split_row = match request.best_split_row() {
+            true => best_split_row(&region).await.map_err(|error| java_exception(&error))?,
+            false => None,
+        };
         Ok(proto::GetRegionInfoResponse {
             region_info: region.info().into(),
             compaction_state: request.compaction_state().then_some(state as i32),
-            splittable: Some(false),
-            mergeable: Some(false),
-            best_split_row: None,
+            splittable: Some(region.is_splittable()),
+            mergeable: Some(region.is_mergeable()),
+            best_split_row,
         })
     }
 
@@ -137,6 +142,17 @@ impl Admin {
             self.close(close)?;
         }
         Ok(proto::ExecuteProceduresResponse {})
+    }
+}
+
+/// The row in the middle of a region; what is in memory only is flushed if files alone do not tell.
+async fn best_split_row(region: &Region) -> Result<Option<Bytes>, engine::Error> {
+    match region.split_point().await? {
+        None => {
+            region.flush().await?;
+            region.split_point().await
+        }
+        row => Ok(row),
     }
 }
 

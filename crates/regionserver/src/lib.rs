@@ -2,7 +2,7 @@
 //!
 //! * [`server`]: start, logs, the word with the master, chores;
 //! * [`client`]: `ClientService`, one call a file; [`scanners`]: leases of open scanners;
-//! * [`admin`]: `AdminService`; [`opening`]: opening and closing regions;
+//! * [`admin`]: `AdminService`; [`opening`]: opening and closing regions; [`splitting`]: when they should be split;
 //! * [`regions`], [`schedule`], [`load`]: the regions online, when they are flushed and compacted, their figures;
 //! * [`quotas`]: what calls may use in a time;
 //! * [`errors`]: the engine's errors as Java exceptions.
@@ -19,6 +19,7 @@ pub mod regions;
 pub mod scanners;
 pub mod schedule;
 pub mod server;
+mod splitting;
 
 pub use admin::Admin;
 pub use client::{Client, ClientRpc};

@@ -40,7 +40,9 @@ impl RegionServer {
                 let took = self.env().clock.monotonic() - start;
                 info!(region = %region.name(), open_seq_id = region.open_seq_id(), ?took, "region opened");
                 let open_seq_id = region.open_seq_id();
-                self.regions().insert(region);
+                self.regions().insert(region.clone());
+                // References above all, so that the regions they lead to can go.
+                region.want_compactions();
                 (TransitionCode::Opened, Some(open_seq_id))
             }
             Err(error) => {
@@ -63,7 +65,8 @@ impl RegionServer {
     }
 
     async fn close(&self, region: &Arc<Region>) {
-        self.scanners().forget_where(|scanner| Arc::ptr_eq(scanner.region(), region));
+        let now = self.env().clock.monotonic();
+        self.scanners().forget_where(now, |scanner| Arc::ptr_eq(scanner.region(), region));
         // Not given up: opened again in this process, the region would lack what is in this process's log only.
         while let Err(error) = region.close().await {
             warn!(region = %region.name(), %error, "a region cannot be closed; tried again");

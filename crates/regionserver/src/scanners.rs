@@ -25,6 +25,8 @@ pub enum Refused {
     },
     /// Another call is using it.
     InUse,
+    /// Its region is not served here any more; said once.
+    Moved,
 }
 
 /// Ids of ended scanners that are remembered at most; beyond, a scanner that ends is forgotten at once.
@@ -54,6 +56,8 @@ enum State<S> {
     Idle(S),
     InUse,
     Ended,
+    // Its region is gone. Counts as ended.
+    Moved,
 }
 
 impl<S> Slots<S> {
@@ -110,6 +114,11 @@ impl<S> Scanners<S> {
                 slot.state = State::Ended;
                 Err(Refused::Ended)
             }
+            State::Moved => {
+                slots.by_id.remove(&id);
+                slots.ended -= 1;
+                Err(Refused::Moved)
+            }
         }
     }
 
@@ -140,7 +149,7 @@ impl<S> Scanners<S> {
         }
         if let Some(slot) = slots.by_id.get_mut(&id) {
             slot.expires = now + self.lease;
-            if !matches!(std::mem::replace(&mut slot.state, State::Ended), State::Ended) {
+            if !matches!(std::mem::replace(&mut slot.state, State::Ended), State::Ended | State::Moved) {
                 slots.ended += 1;
             }
         }
@@ -149,7 +158,7 @@ impl<S> Scanners<S> {
     /// Forgets a scanner at once: a later call gets [`Refused::Unknown`].
     pub fn forget(&self, id: u64) {
         let mut slots = self.lock();
-        if slots.by_id.remove(&id).is_some_and(|slot| matches!(slot.state, State::Ended)) {
+        if slots.by_id.remove(&id).is_some_and(|slot| matches!(slot.state, State::Ended | State::Moved)) {
             slots.ended -= 1;
         }
     }
@@ -165,9 +174,22 @@ impl<S> Scanners<S> {
         idle
     }
 
-    /// Drops the idle scanners that `is_dead` picks (their region moved or closed).
-    pub fn forget_where(&self, is_dead: impl Fn(&S) -> bool) {
-        self.lock().by_id.retain(|_, slot| !matches!(&slot.state, State::Idle(scanner) if is_dead(scanner)));
+    /// Drops the idle scanners that `is_dead` picks (their region moved or closed). Their ids are remembered for one
+    /// lease: the next call gets [`Refused::Moved`], as from HBase, and goes on elsewhere.
+    pub fn forget_where(&self, now: Duration, is_dead: impl Fn(&S) -> bool) {
+        let mut slots = self.lock();
+        let mut dead = Vec::new();
+        let Slots { by_id, ended } = &mut *slots;
+        for slot in by_id.values_mut() {
+            if matches!(&slot.state, State::Idle(scanner) if is_dead(scanner)) {
+                dead.push(std::mem::replace(&mut slot.state, State::Moved));
+                slot.expires = now + self.lease;
+                *ended += 1;
+            }
+        }
+        drop(slots);
+        // Behind the lock: what scanners hold is let go of.
+        drop(dead);
     }
 
     /// Scanners that are open.
@@ -235,6 +257,20 @@ mod tests {
         let rows = scanners.take(id, None).unwrap();
         scanners.give_back(id, rows, false, NOW);
         assert_eq!(scanners.take(id, Some(1)), Ok("rows"));
+    }
+
+    #[test]
+    fn a_scanner_whose_region_is_gone_says_so_once() {
+        let (scanners, id) = one();
+        scanners.forget_where(NOW, |_| true);
+        assert_eq!(scanners.open_count(), 0);
+        assert_eq!(scanners.take(id, Some(0)), Err(Refused::Moved));
+        assert_eq!(scanners.take(id, Some(0)), Err(Refused::Unknown));
+        let (scanners, id) = one();
+        scanners.forget_where(NOW, |_| true);
+        assert_eq!(scanners.expire(NOW + LEASE), 0);
+        assert_eq!(scanners.take(id, Some(0)), Err(Refused::Unknown));
+        assert_eq!(scanners.open_count(), 0);
     }
 
     #[test]

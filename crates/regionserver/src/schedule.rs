@@ -120,7 +120,7 @@ impl Schedule {
     }
 
     /// Whether that succeeded.
-    async fn flush_one(&self, region: &Region, reason: FlushReason) -> bool {
+    async fn flush_one(&self, region: &Arc<Region>, reason: FlushReason) -> bool {
         region.wait_for_fewer_files().await;
         let outcome = region.flush().await;
         // Only here: a flush by call asks for no compaction, as in HBase.
@@ -128,6 +128,7 @@ impl Schedule {
         match outcome {
             Ok(flushed) => {
                 info!(region = %region.name(), ?reason, ?flushed, "flushed");
+                self.compactions.tell_of_new_files(region);
                 true
             }
             Err(error) => {

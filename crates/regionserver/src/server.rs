@@ -98,6 +98,8 @@ pub struct RegionServerOptions {
     pub nonce_grace: Duration,
     /// How calls are throttled; `None` if they are not (`hbase.quota.enabled`).
     pub quotas: Option<QuotaOptions>,
+    /// Regions from which none is split any more (`hbase.regionserver.regionSplitLimit`).
+    pub regions_max: usize,
 }
 
 /// A region server.
@@ -194,6 +196,12 @@ impl RegionServer {
         };
         master.region_server_startup(request).await?;
         assert!(self.master.set(master).is_ok(), "a server joins once");
+        let splitter = Arc::downgrade(self);
+        self.schedule.compactions().on_new_files(move |region| {
+            if let Some(server) = splitter.upgrade() {
+                server.consider_split(region);
+            }
+        });
         let (reporter, chores) = (Arc::downgrade(self), Arc::downgrade(self));
         let clock = self.env().clock.clone();
         self.env().spawn(TaskClass::Service, async move {

@@ -51,7 +51,9 @@ impl MasterPages {
         let context = master.context().clone();
         metrics.hbase_bean("Master", "AssignmentManager").gauge("ritCount", move || {
             let all = context.assignment.all();
-            let settled = |state: &RegionState| matches!(state, RegionState::Open(_) | RegionState::Closed);
+            let settled = |state: &RegionState| {
+                matches!(state, RegionState::Open(_) | RegionState::Closed | RegionState::Split)
+            };
             all.iter().filter(|(_, state)| !settled(state)).count() as u64
         });
         MasterPages { master, metrics, configuration: configuration(config) }

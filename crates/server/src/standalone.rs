@@ -17,8 +17,10 @@ use engine::compaction::settings::WindowSettings;
 use engine::compaction::{Engine, Policy, Settings, SiteSettings};
 use fs::{FilePath, FileSystem};
 use layout::RootDir;
+use master::chores::ChoreOptions;
 use master::procedure::journal::Journal;
 use master::store::MasterStore;
+use master::switches::Switches;
 use master::{Master, MasterParts};
 use regionserver::quotas::{QuotaOptions, Refill};
 use regionserver::schedule::compactions::CompactionOptions;
@@ -312,6 +314,13 @@ impl Node {
             cluster_id: data.cluster_id.clone(),
             quotas_enabled: config.quotas_enabled,
             on_stop: Box::new(move |why| on_stop.request(why)),
+            switches: Switches::new(store.region().clone()),
+            chores: ChoreOptions {
+                janitor_period: Duration::from_millis(config.janitor_period_ms),
+                cleaner_period: Duration::from_millis(config.cleaner_period_ms),
+                file_ttl: Duration::from_millis(config.archived_file_ttl_ms),
+                log_ttl: Duration::from_millis(config.old_log_ttl_ms),
+            },
         });
         Ok(Node { coordinator, names, region_server, master, store, cluster_id: data.cluster_id.clone() })
     }
@@ -487,6 +496,7 @@ fn region_server_options(config: &Config, memory: &MemoryParts) -> RegionServerO
             read_unit_bytes: i64::try_from(config.read_unit_bytes).unwrap_or(i64::MAX),
             write_unit_bytes: i64::try_from(config.write_unit_bytes).unwrap_or(i64::MAX),
         }),
+        regions_max: config.regions_max as usize,
     }
 }
 

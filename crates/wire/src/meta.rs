@@ -8,6 +8,8 @@
 //!   info:seqnumDuringOpen   8 bytes
 //!   info:sn                 host,port,start code: where it is to be opened
 //!   info:state              OPEN, CLOSED, ...
+//!   info:splitA, splitB     PBUF + RegionInfo: the daughters, in the row of a region that was split
+//!   info:merge0000, ...     PBUF + RegionInfo: the parents, in the row of a region that others were merged into
 //! ```
 //!
 //! * [`row`]: a row taken apart ([`MetaRow`]) and its changes as mutations;
@@ -51,6 +53,9 @@ pub const STATE: &[u8] = b"state";
 pub const SPLIT_A: &[u8] = b"splitA";
 /// `info:splitB`, in the row of a split parent.
 pub const SPLIT_B: &[u8] = b"splitB";
+
+/// The columns of the regions that were merged into one begin with this; four digits follow.
+pub const MERGE_PREFIX: &[u8] = b"merge";
 
 /// The row of a region: its name, or for a replica that of the region that owns the files.
 pub fn region_row(region: &RegionInfo) -> Bytes {

@@ -180,6 +180,18 @@ options! {
         /// replay after a crash.
         wal_files_max: Option<u32> = "hbase.regionserver.maxlogs", "auto", count_or_auto;
     }
+    "Splits and upkeep" {
+        /// Regions on a server from which none is split by itself any more.
+        regions_max: u32 = "hbase.regionserver.regionSplitLimit", "1000", count;
+        /// The pause between two looks for regions that were split or merged, and whose files nobody needs any more.
+        janitor_period_ms: u64 = "hbase.catalogjanitor.interval", "300000", millis;
+        /// The pause between two looks for files that can be removed.
+        cleaner_period_ms: u64 = "hbase.master.cleaner.interval", "600000", millis;
+        /// How long an archived store file is kept at least. Counted anew from each start.
+        archived_file_ttl_ms: u64 = "hbase.master.hfilecleaner.ttl", "300000", millis;
+        /// How long a log is kept at least that nobody needs any more. Counted anew from each start.
+        old_log_ttl_ms: u64 = "hbase.master.logcleaner.ttl", "600000", millis;
+    }
     "Requests" {
         /// Time without a call after which a scanner is closed. Clients should be set to the same.
         scanner_lease_ms: u64 = "hbase.client.scanner.timeout.period" | "hbase.regionserver.lease.period",

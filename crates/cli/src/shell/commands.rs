@@ -5,6 +5,7 @@ mod ddl;
 mod general;
 mod namespaces;
 mod read;
+mod regions;
 mod selection;
 mod shown;
 mod snapshots;
@@ -98,19 +99,16 @@ pub(crate) const GROUPS: &[Group] = &[
     read::GROUP,
     write::GROUP,
     tools::GROUP,
+    regions::GROUP,
     snapshots::GROUP,
 ];
 
 /// Commands of HBase's shell that are not here yet: a clear answer to who knows them.
 const NOT_YET: &[&str] = &[
     "alter_async",
-    "assign",
     "balance_switch",
     "balancer",
     "balancer_enabled",
-    "catalogjanitor_enabled",
-    "catalogjanitor_run",
-    "catalogjanitor_switch",
     "clone_table_schema",
     "close_region",
     "compact_rs",
@@ -125,16 +123,12 @@ const NOT_YET: &[&str] = &[
     "list_quotas",
     "list_regions",
     "locate_region",
-    "merge_region",
-    "move",
     "normalize",
     "processlist",
     "revoke",
     "set_quota",
     "show_filters",
-    "split",
     "table_help",
-    "unassign",
     "update_all_config",
     "update_config",
     "user_permission",

@@ -11,9 +11,8 @@ use crate::context::Context;
 /// from there.
 pub(super) async fn bring_up(context: &Context, plan: &Plan) -> Result<(), JavaException> {
     let name = &plan.table.name;
-    let known = context.assignment.regions_of(name);
-    let gone: Vec<_> =
-        known.into_iter().map(|(region, _)| region).filter(|region| !plan.regions.contains(region)).collect();
+    let known = context.assignment.rows_of(name).into_iter();
+    let gone: Vec<_> = known.filter(|region| !plan.regions.contains(region)).collect();
     // ENABLING and ENABLED say that the rows are there; regions may be open, and their rows say so.
     let is_written =
         matches!(context.meta.table_state(name).await?, Some(TableState::Enabling | TableState::Enabled));

@@ -20,8 +20,7 @@ pub(super) async fn check(context: &Context, table: &TableName) -> Result<(), Ja
 /// Removes it. Its rows in `hbase:meta` go last: as long as they are there, the table is disabled and can be asked to
 /// go again.
 pub(super) async fn act(context: &Context, table: &TableName) -> Result<(), JavaException> {
-    let regions: Vec<_> =
-        context.assignment.regions_of(table).into_iter().map(|(region, _)| region).collect();
+    let regions = context.assignment.rows_of(table);
     context.tables.archive_files(table).await?;
     context.meta.remove_table(table, &regions).await?;
     context.assignment.forget(table);

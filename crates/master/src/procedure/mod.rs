@@ -20,15 +20,26 @@ mod delete_table;
 mod disable_table;
 mod enable_table;
 mod flush_table;
+mod merge_regions;
 mod modify_table;
 mod namespace;
 mod record;
 mod restore;
 mod snapshot;
+mod split_region;
+mod tidy;
+mod transit;
 mod truncate_table;
 
 pub use change::Change;
+pub use merge_regions::merged_of;
 pub use record::{Record, Unreadable};
+pub use split_region::daughters_of;
+pub use transit::Transit;
+
+pub(crate) use merge_regions::check_asked as check_merge_asked;
+pub(crate) use split_region::split_row_of;
+pub(crate) use tidy::has_references;
 
 use std::fmt;
 
@@ -100,6 +111,26 @@ pub enum Work {
         /// Tells this change from all others.
         token: u64,
     },
+    /// Put two regions in the place of one.
+    SplitRegion {
+        /// The region.
+        parent: RegionInfo,
+        /// Those that come, the lower one first; their id was chosen before the procedure acted.
+        daughters: Box<[RegionInfo; 2]>,
+    },
+    /// Put one region in the place of several, which are in the order of their keys.
+    MergeRegions {
+        /// The regions.
+        parents: Vec<RegionInfo>,
+        /// Whether they may lie apart.
+        forcible: bool,
+    },
+    /// Open, close or reopen a region.
+    Transit(RegionInfo, Transit),
+    /// Archive a region that was split, when its daughters need it no more.
+    TidySplit(RegionInfo),
+    /// Archive the regions that were merged into this one, when it needs them no more.
+    TidyMerge(RegionInfo),
 }
 
 /// What a procedure keeps others from changing.
@@ -152,6 +183,11 @@ impl Work {
             | Work::Snapshot(table, _)
             | Work::CloneSnapshot { table, .. }
             | Work::RestoreSnapshot { table, .. } => Subject::Table(table),
+            Work::SplitRegion { parent, .. } => Subject::Table(&parent.table),
+            Work::MergeRegions { parents, .. } => Subject::Table(&parents[0].table),
+            Work::Transit(region, _) | Work::TidySplit(region) | Work::TidyMerge(region) => {
+                Subject::Table(&region.table)
+            }
             Work::CreateNamespace(namespace) | Work::ModifyNamespace(namespace) => {
                 Subject::Namespace(&namespace.name)
             }
@@ -190,6 +226,13 @@ impl Work {
             Work::RestoreSnapshot { table, snapshot, .. } => {
                 restore::check_restore(context, table, snapshot).await
             }
+            Work::SplitRegion { parent, daughters } => split_region::check(context, parent, daughters).await,
+            Work::MergeRegions { parents, forcible } => {
+                merge_regions::check(context, parents, *forcible).await
+            }
+            Work::Transit(region, transit) => transit::check(context, region, *transit),
+            Work::TidySplit(parent) => tidy::check_split(context, parent).await,
+            Work::TidyMerge(merged) => tidy::check_merge(context, merged).await,
         }
     }
 
@@ -236,6 +279,11 @@ impl Work {
             Work::RestoreSnapshot { snapshot, plan, token, .. } => {
                 restore::restore(context, prepared(plan)?, snapshot, *token).await
             }
+            Work::SplitRegion { parent, daughters } => split_region::act(context, parent, daughters).await,
+            Work::MergeRegions { parents, .. } => merge_regions::act(context, parents).await,
+            Work::Transit(region, transit) => transit::act(context, region, *transit).await,
+            Work::TidySplit(parent) => tidy::split(context, parent).await,
+            Work::TidyMerge(merged) => tidy::merge(context, merged).await,
         }
     }
 }

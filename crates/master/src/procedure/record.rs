@@ -6,28 +6,33 @@ use cell::region::RegionInfo;
 use cell::schema::{FamilyDescriptor, NamespaceDescriptor, TableDescriptor, TableName};
 use prost::Message;
 
-use super::{Change, Plan, Subject, Target, Work};
+use super::{Change, Plan, Subject, Target, Transit, Work};
 
 macro_rules! classes {
     ($($id:ident = $name:literal;)*) => {
-        $(const $id: &str = concat!("org.apache.hadoop.hbase.master.procedure.", $name);)*
+        $(const $id: &str = concat!("org.apache.hadoop.hbase.master.", $name);)*
     };
 }
 
 classes! {
-    CREATE_TABLE = "CreateTableProcedure";
-    DELETE_TABLE = "DeleteTableProcedure";
-    ENABLE_TABLE = "EnableTableProcedure";
-    DISABLE_TABLE = "DisableTableProcedure";
-    FLUSH_TABLE = "FlushTableProcedure";
-    TRUNCATE_TABLE = "TruncateTableProcedure";
-    MODIFY_TABLE = "ModifyTableProcedure";
-    CREATE_NAMESPACE = "CreateNamespaceProcedure";
-    MODIFY_NAMESPACE = "ModifyNamespaceProcedure";
-    DELETE_NAMESPACE = "DeleteNamespaceProcedure";
-    SNAPSHOT = "SnapshotProcedure";
-    CLONE_SNAPSHOT = "CloneSnapshotProcedure";
-    RESTORE_SNAPSHOT = "RestoreSnapshotProcedure";
+    CREATE_TABLE = "procedure.CreateTableProcedure";
+    DELETE_TABLE = "procedure.DeleteTableProcedure";
+    ENABLE_TABLE = "procedure.EnableTableProcedure";
+    DISABLE_TABLE = "procedure.DisableTableProcedure";
+    FLUSH_TABLE = "procedure.FlushTableProcedure";
+    TRUNCATE_TABLE = "procedure.TruncateTableProcedure";
+    MODIFY_TABLE = "procedure.ModifyTableProcedure";
+    CREATE_NAMESPACE = "procedure.CreateNamespaceProcedure";
+    MODIFY_NAMESPACE = "procedure.ModifyNamespaceProcedure";
+    DELETE_NAMESPACE = "procedure.DeleteNamespaceProcedure";
+    SNAPSHOT = "procedure.SnapshotProcedure";
+    CLONE_SNAPSHOT = "procedure.CloneSnapshotProcedure";
+    RESTORE_SNAPSHOT = "procedure.RestoreSnapshotProcedure";
+    SPLIT_REGION = "assignment.SplitTableRegionProcedure";
+    MERGE_REGIONS = "assignment.MergeTableRegionsProcedure";
+    TRANSIT = "assignment.TransitRegionStateProcedure";
+    TIDY_SPLIT = "assignment.GCRegionProcedure";
+    TIDY_MERGE = "assignment.GCMultipleMergedRegionsProcedure";
 }
 
 impl Work {
@@ -47,6 +52,11 @@ impl Work {
             Work::Snapshot(..) => SNAPSHOT,
             Work::CloneSnapshot { .. } => CLONE_SNAPSHOT,
             Work::RestoreSnapshot { .. } => RESTORE_SNAPSHOT,
+            Work::SplitRegion { .. } => SPLIT_REGION,
+            Work::MergeRegions { .. } => MERGE_REGIONS,
+            Work::Transit(..) => TRANSIT,
+            Work::TidySplit(_) => TIDY_SPLIT,
+            Work::TidyMerge(_) => TIDY_MERGE,
         }
     }
 }
@@ -95,6 +105,14 @@ struct StateData {
     snapshot: Option<proto::SnapshotDescription>,
     #[prost(uint64, tag = "11")]
     token: u64,
+    // Regions that are there when the procedure begins; those that it makes are in `regions`.
+    #[prost(message, repeated, tag = "12")]
+    parents: Vec<proto::RegionInfo>,
+    #[prost(bool, tag = "13")]
+    forcible: bool,
+    // What happens to a region, by the code of `Transit`.
+    #[prost(uint32, tag = "14")]
+    transit: u32,
 }
 
 /// A [`Change`]: exactly one field is set.
@@ -190,6 +208,19 @@ impl StateData {
                 plan.iter().for_each(|plan| data.set_plan(plan));
                 data.token = *token;
             }
+            Work::SplitRegion { parent, daughters } => {
+                data.parents = vec![parent.into()];
+                data.regions = daughters.iter().map(Into::into).collect();
+            }
+            Work::MergeRegions { parents, forcible } => {
+                data.parents = parents.iter().map(Into::into).collect();
+                data.forcible = *forcible;
+            }
+            Work::Transit(region, transit) => {
+                data.parents = vec![region.into()];
+                data.transit = transit.code();
+            }
+            Work::TidySplit(region) | Work::TidyMerge(region) => data.parents = vec![region.into()],
             Work::DeleteTable(_)
             | Work::EnableTable(_)
             | Work::DisableTable(_)
@@ -244,6 +275,22 @@ impl StateData {
                     target: self.schema()?.map(|table| Target { table, removed: self.families }),
                 }
             }
+            SPLIT_REGION => {
+                let daughters: [RegionInfo; 2] =
+                    regions(&self.regions)?.try_into().map_err(|_| "it has not two daughters")?;
+                Work::SplitRegion { parent: self.parent()?, daughters: Box::new(daughters) }
+            }
+            MERGE_REGIONS => {
+                self.parent()?;
+                Work::MergeRegions { parents: regions(&self.parents)?, forcible: self.forcible }
+            }
+            TRANSIT => {
+                let transit =
+                    Transit::of_code(self.transit).ok_or("it says not what happens to the region")?;
+                Work::Transit(self.parent()?, transit)
+            }
+            TIDY_SPLIT => Work::TidySplit(self.parent()?),
+            TIDY_MERGE => Work::TidyMerge(self.parent()?),
             _ => return Err("no such kind is known here".into()),
         })
     }
@@ -275,9 +322,12 @@ impl StateData {
         Ok(table.map(Box::new))
     }
 
+    fn parent(&self) -> Result<RegionInfo, String> {
+        regions(&self.parents)?.into_iter().next().ok_or_else(|| "it names no region".into())
+    }
+
     fn plan(&self) -> Result<Option<Plan>, String> {
-        let regions =
-            self.regions.iter().map(RegionInfo::try_from).collect::<Result<_, _>>().map_err(text)?;
+        let regions = regions(&self.regions)?;
         Ok(self.schema()?.map(|table| Plan { table, regions }))
     }
 }
@@ -313,6 +363,10 @@ impl ChangeData {
     }
 }
 
+fn regions(messages: &[proto::RegionInfo]) -> Result<Vec<RegionInfo>, String> {
+    messages.iter().map(RegionInfo::try_from).collect::<Result<_, _>>().map_err(text)
+}
+
 fn text(error: impl ToString) -> String {
     error.to_string()
 }
@@ -329,9 +383,12 @@ mod tests {
         TableName::parse("n:t").unwrap()
     }
 
+    fn region() -> RegionInfo {
+        RegionInfo::new(name(), "a".into(), "b".into(), 7)
+    }
+
     fn plan() -> Plan {
-        let region = RegionInfo::new(name(), "a".into(), "b".into(), 7);
-        Plan { table: Box::new(table()), regions: vec![region] }
+        Plan { table: Box::new(table()), regions: vec![region()] }
     }
 
     fn namespace() -> NamespaceDescriptor {
@@ -366,6 +423,13 @@ mod tests {
             Work::Snapshot(name(), Box::new(snapshot)),
             Work::CloneSnapshot { table: name(), snapshot: "s".into(), plan: None },
             Work::RestoreSnapshot { table: name(), snapshot: "s".into(), plan: Some(plan()), token: 7 },
+            Work::SplitRegion { parent: region(), daughters: Box::new([region(), region()]) },
+            Work::MergeRegions { parents: vec![region(), region()], forcible: true },
+            Work::Transit(region(), Transit::Assign),
+            Work::Transit(region(), Transit::Unassign),
+            Work::Transit(region(), Transit::Reopen),
+            Work::TidySplit(region()),
+            Work::TidyMerge(region()),
         ]
     }
 

@@ -86,7 +86,7 @@ pub(super) async fn restore(
     let links = links(&whole_manifest(context, snapshot).await?, name)?;
     let replaced = tables.root().replace_table(tables.fs(), &plan.table, &plan.regions, &links, token);
     replaced.await.map_err(failed)?;
-    let known = context.assignment.regions_of(name).into_iter().map(|(region, _)| region);
+    let known = context.assignment.rows_of(name).into_iter();
     let gone: Vec<_> = known.filter(|region| !plan.regions.contains(region)).collect();
     context.meta.replace_regions(&plan.regions, &gone).await?;
     context.assignment.forget_regions(&gone);

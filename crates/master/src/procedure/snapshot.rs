@@ -71,6 +71,11 @@ pub(super) async fn act(
         };
         regions.push(SnapshotRegion { info: region, families });
     }
+    // Daughters may have references to their files.
+    for parent in context.assignment.split_parents_of(table) {
+        let families = of_closed(context, &descriptor, &parent).await?;
+        regions.push(SnapshotRegion { info: parent, families });
+    }
     let manifest = Manifest { table: (*descriptor).clone(), regions };
     tables.root().write_snapshot(tables.fs(), &description, &manifest).await.map_err(failed)
 }

@@ -33,7 +33,8 @@ pub(super) fn plan(
     let table = descriptor(context, table)?;
     let old: Vec<RegionInfo> =
         context.assignment.regions_of(&table.name).into_iter().map(|(region, _)| region).collect();
-    let newest = old.iter().map(|region| region.region_id).max().unwrap_or(0);
+    let newest = context.assignment.rows_of(&table.name);
+    let newest = newest.iter().map(|region| region.region_id).max().unwrap_or(0);
     let id = context.env.clock.now_ms().max(newest + 1);
     let split_keys: Vec<Bytes> = match preserve_splits {
         true => old.iter().map(|region| region.start_key.clone()).filter(|key| !key.is_empty()).collect(),

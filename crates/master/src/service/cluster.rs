@@ -115,6 +115,7 @@ fn region_counts(
         match state {
             RegionState::Open(_) => count.open_regions += 1,
             RegionState::Closed => count.closed_regions += 1,
+            RegionState::Split => count.split_regions += 1,
             RegionState::Opening(_) | RegionState::Closing(_) | RegionState::FailedOpen => {
                 count.regions_in_transition += 1;
             }
@@ -137,7 +138,7 @@ fn regions_in_transition(
         RegionState::Opening(_) => Some(State::Opening),
         RegionState::Closing(_) => Some(State::Closing),
         RegionState::FailedOpen => Some(State::FailedOpen),
-        RegionState::Open(_) | RegionState::Closed => None,
+        RegionState::Open(_) | RegionState::Closed | RegionState::Split => None,
     };
     regions
         .iter()

@@ -5,6 +5,7 @@ use proto::region_state_transition::TransitionCode;
 use tracing::{error, info};
 use wire::exception::{Answer, JavaException, class};
 
+use super::splits;
 use crate::master::Master;
 
 /// `RegionServerStartup`: a server has started. It is told the name it is known by.
@@ -47,7 +48,8 @@ pub(super) async fn fatal_error(
     Ok(proto::ReportRsFatalErrorResponse {})
 }
 
-/// `ReportRegionStateTransition`: regions were opened, failed to open, or were closed.
+/// `ReportRegionStateTransition`: regions were opened, failed to open, or were closed; or one has grown so large that it
+/// should be split.
 pub(super) async fn transition(
     master: &Master,
     request: proto::ReportRegionStateTransitionRequest,
@@ -62,6 +64,13 @@ pub(super) async fn transition(
             .map(RegionInfo::try_from)
             .collect::<Result<Vec<_>, _>>()
             .map_err(|error| JavaException::do_not_retry(error.to_string()))?;
+        if code == TransitionCode::ReadyToSplit {
+            let [parent, _, high] = &regions[..] else {
+                return Err(JavaException::do_not_retry("a split takes a parent and two daughters"));
+            };
+            splits::submit_split(master, parent, Some(high.start_key.clone()), (0, 0)).await?;
+            continue;
+        }
         let open_seq_num = transition.open_seq_num.unwrap_or(0);
         master.context().assignment.report(&server, code, &regions, open_seq_num).await?;
     }

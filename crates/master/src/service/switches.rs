@@ -1,8 +1,9 @@
-//! Switches of chores that this master has not: each answers off, or on where the thing happens anyway.
+//! Switches: of splits and merges; and of what this master has not, each answered off, or on where the thing happens anyway.
 
-use wire::exception::Answer;
+use wire::exception::{Answer, JavaException};
 
 use crate::master::Master;
+use crate::procedure::Work;
 
 /// The balancer is never switched off; with one server it finds nothing to do.
 pub(super) const BALANCER_ON: bool = true;
@@ -23,12 +24,31 @@ pub(super) async fn balancer(
     Ok(proto::IsBalancerEnabledResponse { enabled: BALANCER_ON })
 }
 
-/// `IsSplitOrMergeEnabled`: regions are neither split nor merged yet.
+/// `IsSplitOrMergeEnabled`.
 pub(super) async fn split_or_merge(
-    _: &Master,
-    _: proto::IsSplitOrMergeEnabledRequest,
+    master: &Master,
+    request: proto::IsSplitOrMergeEnabledRequest,
 ) -> Answer<proto::IsSplitOrMergeEnabledResponse> {
-    Ok(proto::IsSplitOrMergeEnabledResponse { enabled: false })
+    let enabled = master.context().switches.is_on(request.switch_type());
+    Ok(proto::IsSplitOrMergeEnabledResponse { enabled })
+}
+
+/// `SetSplitOrMergeEnabled`: what each switch was. With `synchronous` splits and merges that were begun before are waited
+/// for.
+pub(super) async fn set_split_or_merge(
+    master: &Master,
+    request: proto::SetSplitOrMergeEnabledRequest,
+) -> Answer<proto::SetSplitOrMergeEnabledResponse> {
+    let mut prev_value = Vec::with_capacity(request.switch_types.len());
+    for kind in request.switch_types() {
+        let set = master.context().switches.set(kind, request.enabled).await;
+        prev_value.push(set.map_err(|error| JavaException::io(error.to_string()))?);
+    }
+    if request.synchronous() {
+        let is_of_kind = |work: &Work| matches!(work, Work::SplitRegion { .. } | Work::MergeRegions { .. });
+        master.procedures().wait_for(is_of_kind).await;
+    }
+    Ok(proto::SetSplitOrMergeEnabledResponse { prev_value })
 }
 
 /// `IsNormalizerEnabled`: there is no normalizer yet.
@@ -37,22 +57,6 @@ pub(super) async fn normalizer(
     _: proto::IsNormalizerEnabledRequest,
 ) -> Answer<proto::IsNormalizerEnabledResponse> {
     Ok(proto::IsNormalizerEnabledResponse { enabled: false })
-}
-
-/// `IsCatalogJanitorEnabled`: without splits there is nothing to tidy up.
-pub(super) async fn catalog_janitor(
-    _: &Master,
-    _: proto::IsCatalogJanitorEnabledRequest,
-) -> Answer<proto::IsCatalogJanitorEnabledResponse> {
-    Ok(proto::IsCatalogJanitorEnabledResponse { value: false })
-}
-
-/// `IsCleanerChoreEnabled`: archived files are kept.
-pub(super) async fn cleaner(
-    _: &Master,
-    _: proto::IsCleanerChoreEnabledRequest,
-) -> Answer<proto::IsCleanerChoreEnabledResponse> {
-    Ok(proto::IsCleanerChoreEnabledResponse { value: false })
 }
 
 /// `IsSnapshotCleanupEnabled`: snapshots are kept until they are deleted.

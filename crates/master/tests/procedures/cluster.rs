@@ -13,8 +13,10 @@ use cell::{CellType, KeyValue, LATEST_TIMESTAMP};
 use engine::Region;
 use fs::FileSystem;
 use layout::RootDir;
+use master::chores::ChoreOptions;
 use master::procedure::journal::Journal;
 use master::store::MasterStore;
+use master::switches::Switches;
 use master::{Connections, Master, MasterParts};
 use proto::get_procedure_result_response::State;
 use regionserver::{Admin, Client, RegionServer, RegionServerOptions, RegionServerParts};
@@ -92,6 +94,8 @@ impl Cluster {
             cluster_id: "c".into(),
             quotas_enabled: false,
             on_stop: Box::new(|_| ()),
+            switches: Switches::new(store.region().clone()),
+            chores: ChoreOptions::default(),
         });
         server.join(master.clone()).await.map_err(text)?;
         master.initialize().await.map_err(text)?;
@@ -151,6 +155,22 @@ impl Cluster {
         region.batch_atomic(vec![Mutation::put(row, vec![cell])]).await.unwrap();
     }
 
+    /// The same while regions come and go.
+    pub async fn put_again_until_done(&self, table: &TableName, row: &str, family: &str, value: &str) {
+        let row = Bytes::copy_from_slice(row.as_bytes());
+        let cell =
+            KeyValue::new(&row, family.as_bytes(), b"q", LATEST_TIMESTAMP, CellType::Put, value.as_bytes());
+        loop {
+            let regions = self.regions(table);
+            if let Some(region) = regions.iter().find(|region| region.info().contains(&row))
+                && region.batch_atomic(vec![Mutation::put(row.clone(), vec![cell.clone()])]).await.is_ok()
+            {
+                return;
+            }
+            self.env.clock.sleep(LOOK).await;
+        }
+    }
+
     /// All cells of an enabled table, as `row/family=value`.
     pub async fn cells(&self, table: &TableName) -> Vec<String> {
         let mut cells = Vec::new();
@@ -192,6 +212,7 @@ fn options() -> RegionServerOptions {
         rejects_large_batches: false,
         nonce_grace: Duration::from_secs(1800),
         quotas: None,
+        regions_max: 1000,
     }
 }
 

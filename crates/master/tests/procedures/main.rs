@@ -11,6 +11,7 @@ mod alter;
 mod cluster;
 mod namespaces;
 mod snapshots;
+mod splits;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -254,6 +254,9 @@ fn refusal(id: u64, request: &proto::ScanRequest, refused: Refused) -> JavaExcep
                 request.next_call_seq()
             ),
         ),
+        Refused::Moved => {
+            JavaException::new(class::NOT_SERVING_REGION, format!("Region has changed on the scanner {id}"))
+        }
         Refused::InUse => JavaException::new(class::LEASE, format!("lease '{id}' does not exist")),
         Refused::Unknown | Refused::Ended => JavaException::new(
             class::UNKNOWN_SCANNER,

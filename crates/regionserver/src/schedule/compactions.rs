@@ -11,7 +11,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use base::env::{Env, TaskClass};
 use bytes::Bytes;
@@ -78,7 +78,12 @@ pub struct Compactions {
     arrivals: AtomicU64,
     queues: Mutex<[Queue; 2]>,
     states: Mutex<HashMap<Arc<str>, Counts>>,
+    // Told of regions that have other files than before.
+    on_new_files: OnceLock<OnNewFiles>,
 }
+
+/// What is done with a region that was flushed or compacted.
+type OnNewFiles = Box<dyn Fn(&Arc<Region>) + Send + Sync>;
 
 /// The smaller goes first: priority, then the order of arrival.
 type Place = (i64, u64);
@@ -140,7 +145,19 @@ impl Compactions {
             arrivals: AtomicU64::new(0),
             queues: Mutex::default(),
             states: Mutex::default(),
+            on_new_files: OnceLock::new(),
         })
+    }
+
+    /// Has `told` called with every region that the server itself has flushed or compacted; may be set once.
+    pub fn on_new_files(&self, told: impl Fn(&Arc<Region>) + Send + Sync + 'static) {
+        assert!(self.on_new_files.set(Box::new(told)).is_ok(), "set once");
+    }
+
+    pub(super) fn tell_of_new_files(&self, region: &Arc<Region>) {
+        if let Some(told) = self.on_new_files.get() {
+            told(region);
+        }
     }
 
     /// Compactions that wait.
@@ -315,7 +332,7 @@ impl Compactions {
             Ok(files) if files > 0 && priority_of(&region, &family).is_ok_and(|left| left <= 0) => {
                 self.wish(&region, &family);
             }
-            Ok(_) => {}
+            Ok(_) => self.tell_of_new_files(&region),
             Err(Error::NotServing { .. }) => {
                 debug!(region = %region.name(), "closed before it was compacted")
             }

@@ -25,12 +25,21 @@ pub struct History {
 }
 
 /// What was done with one version.
-#[derive(Debug)]
 struct Zone {
     version: u64,
     write_began: u64,
     first_end: u64,
     last_begin: u64,
+}
+
+impl std::fmt::Display for Zone {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Zone { version, write_began, first_end, last_begin } = self;
+        write!(
+            f,
+            "version {version} (written from {write_began}, first done at {first_end}, last begun at {last_begin})"
+        )
+    }
 }
 
 impl Zone {
@@ -53,13 +62,13 @@ impl History {
         let (mut lasting, moments): (Vec<&Zone>, Vec<&Zone>) = zones.values().partition(|zone| zone.lasts());
         lasting.sort_by_key(|zone| zone.first_end);
         if let Some(pair) = lasting.windows(2).find(|pair| pair[0].last_begin > pair[1].first_end) {
-            return Err(format!("seen as current at once: {:?} and {:?}", pair[0], pair[1]));
+            return Err(format!("seen as current at once: {} and {}", pair[0], pair[1]));
         }
         for moment in moments {
             let at = lasting.partition_point(|zone| zone.first_end < moment.last_begin);
             let around = at.checked_sub(1).map(|at| lasting[at]);
             if let Some(zone) = around.filter(|zone| zone.last_begin > moment.first_end) {
-                return Err(format!("{moment:?} had its time within that of {zone:?}"));
+                return Err(format!("{moment} had its time within that of {zone}"));
             }
         }
         Ok(())
@@ -119,12 +128,12 @@ mod tests {
     #[test]
     fn what_cannot_is_noticed() {
         for bad in [
-            "w1 1 2, r0 3 4",                            // An acknowledged write is not seen.
-            "w1 1 10, r1 2 3, r0 4 5",                   // One that was seen is not seen any more.
-            "w1 1 2, w2 3 4, r1 5 6",                    // An older one is back.
+            "w1 1 2, r0 3 4",                           // An acknowledged write is not seen.
+            "w1 1 10, r1 2 3, r0 4 5",                  // One that was seen is not seen any more.
+            "w1 1 2, w2 3 4, r1 5 6",                   // An older one is back.
             "w1 1 20, w2 2 19, r1 3 4, r2 5 6, r1 7 8", // They take turns.
-            "r1 1 2, w1 3 4",                            // It is read before it is written.
-            "w1 1 2, r9 3 4",                            // It was never written.
+            "r1 1 2, w1 3 4",                           // It is read before it is written.
+            "w1 1 2, r9 3 4",                           // It was never written.
         ] {
             checked(bad).unwrap_err();
         }

@@ -1,5 +1,7 @@
 //! A region's row taken apart, and the changes of rows.
 
+use std::collections::BTreeMap;
+
 use bytes::Bytes;
 use cell::mutation::Mutation;
 use cell::region::{RegionInfo, ServerName};
@@ -8,8 +10,8 @@ use cell::{Cell, CellType, KeyValue, LATEST_TIMESTAMP};
 use proto::magic::{with_magic, without_magic};
 
 use crate::meta::{
-    INFO, OPEN_SEQ_NUM, REGION_INFO, RegionStateText, SERVER, SERVER_NAME, SPLIT_A, SPLIT_B, START_CODE,
-    STATE, TABLE, TableState, region_row, table_row,
+    INFO, MERGE_PREFIX, OPEN_SEQ_NUM, REGION_INFO, RegionStateText, SERVER, SERVER_NAME, SPLIT_A, SPLIT_B,
+    START_CODE, STATE, TABLE, TableState, region_row, table_row,
 };
 
 /// What `hbase:meta` says of a region (its default replica).
@@ -29,6 +31,8 @@ pub struct MetaRow {
     pub state: Option<RegionStateText>,
     /// Its daughters, if it was split.
     pub daughters: Vec<RegionInfo>,
+    /// The regions that were merged into it and are not tidied up yet.
+    pub merged_from: Vec<RegionInfo>,
 }
 
 impl MetaRow {
@@ -51,6 +55,7 @@ impl MetaRow {
             target: seen.target,
             state: seen.state,
             daughters: seen.split_a.into_iter().chain(seen.split_b).collect(),
+            merged_from: seen.merged_from.into_values().collect(),
         })
     }
 
@@ -76,6 +81,7 @@ struct Columns {
     state: Option<RegionStateText>,
     split_a: Option<RegionInfo>,
     split_b: Option<RegionInfo>,
+    merged_from: BTreeMap<Vec<u8>, RegionInfo>,
 }
 
 impl Columns {
@@ -90,9 +96,19 @@ impl Columns {
             STATE => keep_first(&mut self.state, || RegionStateText::parse(value)),
             SPLIT_A => keep_first(&mut self.split_a, || parse_region(value)),
             SPLIT_B => keep_first(&mut self.split_b, || parse_region(value)),
+            _ if is_merge_qualifier(qualifier) => {
+                if let Some(region) = parse_region(value) {
+                    self.merged_from.entry(qualifier.to_vec()).or_insert(region);
+                }
+            }
             _ => {}
         }
     }
+}
+
+/// Source: HBase `CatalogFamilyFormat.isMergeQualifierPrefix`.
+fn is_merge_qualifier(qualifier: &[u8]) -> bool {
+    qualifier.starts_with(MERGE_PREFIX)
 }
 
 fn keep_first<T>(place: &mut Option<T>, value: impl FnOnce() -> Option<T>) {
@@ -156,6 +172,48 @@ pub fn put_state(region: &RegionInfo, state: RegionStateText) -> Mutation {
     put(region, |row| vec![region_info_cell(row, region), state_cell(row, state)])
 }
 
+/// What the row of a region says before it was opened for the first time (HBase: "openSeqNum = 1 is fine").
+const FIRST_OPEN_SEQ_NUM: i64 = 1;
+
+/// The region was split: it is offline, and names its daughters.
+pub fn put_split_parent(parent: &RegionInfo, daughters: &[RegionInfo; 2]) -> Mutation {
+    let parent = RegionInfo { split: true, offline: true, ..parent.clone() };
+    put(&parent, |row| {
+        vec![
+            region_info_cell(row, &parent),
+            region_cell(row, SPLIT_A, &daughters[0]),
+            region_cell(row, SPLIT_B, &daughters[1]),
+        ]
+    })
+}
+
+/// A daughter or merged region that nobody has opened yet; a merged one names its `parents`.
+pub fn put_new_region(region: &RegionInfo, parents: &[RegionInfo]) -> Mutation {
+    put(region, |row| {
+        let mut cells = vec![
+            region_info_cell(row, region),
+            info_cell(row, OPEN_SEQ_NUM, &FIRST_OPEN_SEQ_NUM.to_be_bytes()),
+            state_cell(row, RegionStateText::Closed),
+        ];
+        let parents = parents.iter().enumerate();
+        cells.extend(parents.map(|(at, parent)| region_cell(row, &merge_qualifier(at), parent)));
+        cells
+    })
+}
+
+/// The regions that were merged into this one are gone.
+pub fn delete_merge_parents(region: &RegionInfo, parents: usize) -> Mutation {
+    let row = region_row(region);
+    let cells = (0..parents).map(|at| {
+        KeyValue::new(&row, INFO, &merge_qualifier(at), LATEST_TIMESTAMP, CellType::DeleteColumn, b"")
+    });
+    Mutation::delete(row.clone(), cells.collect())
+}
+
+fn merge_qualifier(at: usize) -> Vec<u8> {
+    [MERGE_PREFIX, format!("{at:04}").as_bytes()].concat()
+}
+
 /// The region is gone.
 pub fn delete_region(region: &RegionInfo) -> Mutation {
     Mutation::delete(region_row(region), Vec::new())
@@ -187,6 +245,10 @@ fn info_cell(row: &[u8], qualifier: &[u8], value: &[u8]) -> KeyValue {
 fn region_info_cell(row: &[u8], region: &RegionInfo) -> KeyValue {
     let owner = RegionInfo { replica_id: 0, ..region.clone() };
     info_cell(row, REGION_INFO, &with_magic(&proto::RegionInfo::from(&owner)))
+}
+
+fn region_cell(row: &[u8], qualifier: &[u8], region: &RegionInfo) -> KeyValue {
+    info_cell(row, qualifier, &with_magic(&proto::RegionInfo::from(region)))
 }
 
 fn state_cell(row: &[u8], state: RegionStateText) -> KeyValue {
@@ -226,6 +288,27 @@ mod tests {
         assert_eq!(row.state, Some(RegionStateText::Closing));
         assert_eq!(row.target, Some(server()));
         assert_eq!(row.server_name(), Some(server()), "the server's columns stay");
+    }
+
+    #[test]
+    fn parents_and_children_name_each_other() {
+        let half = |start: &'static str, end: &'static str| {
+            RegionInfo::new(region().table, start.into(), end.into(), 1_700_000_000_001)
+        };
+        let daughters = [half("g", "k"), half("k", "p")];
+        let parent = parse(&[put_split_parent(&region(), &daughters)]).unwrap();
+        assert!(parent.is_split_parent());
+        assert_eq!(parent.daughters, daughters);
+        let new = put_new_region(&region(), &daughters);
+        let merged = parse(std::slice::from_ref(&new)).unwrap();
+        assert_eq!(merged.merged_from, daughters);
+        assert_eq!((merged.open_seq_num, merged.state), (Some(1), Some(RegionStateText::Closed)));
+        let gone = delete_merge_parents(&region(), 2);
+        let names = |mutation: &Mutation| -> Vec<Vec<u8>> {
+            let names = mutation.cells.iter().map(|cell| cell.view(0).qualifier().to_vec());
+            names.filter(|name| is_merge_qualifier(name)).collect()
+        };
+        assert_eq!(names(&gone), names(&new));
     }
 
     #[test]

@@ -120,24 +120,34 @@ service! {
         "HasUserPermissions" has_user_permissions(HasUserPermissionsRequest) -> HasUserPermissionsResponse;
         /// Begins to flush the regions of a table.
         "FlushTable" flush_table(FlushTableRequest) -> FlushTableResponse;
+        /// Begins to split a region in two.
+        "SplitRegion" split_region(SplitTableRegionRequest) -> SplitTableRegionResponse;
+        /// Begins to merge regions into one.
+        "MergeTableRegions" merge_table_regions(MergeTableRegionsRequest) -> MergeTableRegionsResponse;
+        /// Moves a region to another server, or opens it anew.
+        "MoveRegion" move_region(MoveRegionRequest) -> MoveRegionResponse;
+        /// Opens a region.
+        "AssignRegion" assign_region(AssignRegionRequest) -> AssignRegionResponse;
+        /// Closes a region.
+        "UnassignRegion" unassign_region(UnassignRegionRequest) -> UnassignRegionResponse;
+        /// Allows or forbids splits or merges.
+        "SetSplitOrMergeEnabled" set_split_or_merge_enabled(SetSplitOrMergeEnabledRequest) -> SetSplitOrMergeEnabledResponse;
+        /// Tidies up behind splits and merges now.
+        "RunCatalogScan" run_catalog_scan(RunCatalogScanRequest) -> RunCatalogScanResponse;
+        /// Allows or forbids tidying up behind splits and merges.
+        "EnableCatalogJanitor" enable_catalog_janitor(EnableCatalogJanitorRequest) -> EnableCatalogJanitorResponse;
+        /// Removes files that nobody needs any more now.
+        "RunCleanerChore" run_cleaner_chore(RunCleanerChoreRequest) -> RunCleanerChoreResponse;
+        /// Allows or forbids removing files that nobody needs any more.
+        "SetCleanerChoreRunning" set_cleaner_chore_running(SetCleanerChoreRunningRequest) -> SetCleanerChoreRunningResponse;
     }
     refused {
-        "MoveRegion" (MoveRegionRequest) -> MoveRegionResponse;
-        "MergeTableRegions" (MergeTableRegionsRequest) -> MergeTableRegionsResponse;
-        "AssignRegion" (AssignRegionRequest) -> AssignRegionResponse;
-        "UnassignRegion" (UnassignRegionRequest) -> UnassignRegionResponse;
         "OfflineRegion" (OfflineRegionRequest) -> OfflineRegionResponse;
-        "SplitRegion" (SplitTableRegionRequest) -> SplitTableRegionResponse;
         "TruncateRegion" (TruncateRegionRequest) -> TruncateRegionResponse;
         "Balance" (BalanceRequest) -> BalanceResponse;
         "SetBalancerRunning" (SetBalancerRunningRequest) -> SetBalancerRunningResponse;
-        "SetSplitOrMergeEnabled" (SetSplitOrMergeEnabledRequest) -> SetSplitOrMergeEnabledResponse;
         "Normalize" (NormalizeRequest) -> NormalizeResponse;
         "SetNormalizerRunning" (SetNormalizerRunningRequest) -> SetNormalizerRunningResponse;
-        "RunCatalogScan" (RunCatalogScanRequest) -> RunCatalogScanResponse;
-        "EnableCatalogJanitor" (EnableCatalogJanitorRequest) -> EnableCatalogJanitorResponse;
-        "RunCleanerChore" (RunCleanerChoreRequest) -> RunCleanerChoreResponse;
-        "SetCleanerChoreRunning" (SetCleanerChoreRunningRequest) -> SetCleanerChoreRunningResponse;
         "ExecMasterService" (CoprocessorServiceRequest) -> CoprocessorServiceResponse;
         "SwitchSnapshotCleanup" (SetSnapshotCleanupRequest) -> SetSnapshotCleanupResponse;
         "ExecProcedureWithRet" (ExecProcedureRequest) -> ExecProcedureResponse;

@@ -1,0 +1,196 @@
+//! Regions: split, merge, open, close and move; and the chores behind them.
+
+use bytes::Bytes;
+use cell::region::{RegionInfo, ServerName, encoded_name_of};
+use cell::schema::TableName;
+use proto::MasterSwitchType;
+use proto::region_specifier::RegionSpecifierType;
+
+use super::Admin;
+use crate::error::Result;
+
+impl Admin {
+    /// The regions of a table in order, as `hbase:meta` has them now.
+    ///
+    /// # Errors
+    /// [`crate::Error::TableNotFound`] and others.
+    pub async fn regions(&self, table: &TableName) -> Result<Vec<RegionInfo>> {
+        let located = self.client.table(table.clone()).regions().await?;
+        Ok(located.iter().map(|location| location.region.clone()).collect())
+    }
+
+    /// The region of a full or an encoded name; `None` if no table has it.
+    ///
+    /// # Errors
+    /// [`crate::Error`].
+    pub async fn find_region(&self, name: &[u8]) -> Result<Option<RegionInfo>> {
+        let Some(encoded) = encoded_name_of(name) else { return Ok(None) };
+        for table in self.list_tables(None, true).await? {
+            let found =
+                self.regions(&table).await?.into_iter().find(|region| region.encoded_name() == encoded);
+            if found.is_some() {
+                return Ok(found);
+            }
+        }
+        Ok(None)
+    }
+
+    /// Splits a region at `row`, or in its middle. Its daughters are served when it returns.
+    ///
+    /// # Errors
+    /// [`crate::Error`].
+    pub async fn split_region(&self, region: &RegionInfo, row: Option<Bytes>) -> Result<()> {
+        let (nonce_group, nonce) = self.nonce();
+        let request =
+            proto::SplitTableRegionRequest { region_info: region.into(), split_row: row, nonce_group, nonce };
+        let answer: proto::SplitTableRegionResponse = self.call_master("SplitRegion", &request).await?;
+        self.wait_for(answer.proc_id).await?;
+        self.client.shared.locations.forget_table(&region.table);
+        Ok(())
+    }
+
+    /// Merges regions, by their encoded names; unless `forcible` each must lie beside the next. The new region is served
+    /// when it returns.
+    ///
+    /// # Errors
+    /// [`crate::Error`].
+    pub async fn merge_regions(&self, names: &[Bytes], forcible: bool) -> Result<()> {
+        let (nonce_group, nonce) = self.nonce();
+        let request = proto::MergeTableRegionsRequest {
+            region: names.iter().map(specifier).collect(),
+            forcible: Some(forcible),
+            nonce_group,
+            nonce,
+        };
+        let answer: proto::MergeTableRegionsResponse =
+            self.call_master("MergeTableRegions", &request).await?;
+        self.wait_for(answer.proc_id).await
+    }
+
+    /// Opens a region that is closed.
+    ///
+    /// # Errors
+    /// [`crate::Error`].
+    pub async fn assign(&self, name: &Bytes) -> Result<()> {
+        let request = proto::AssignRegionRequest { region: specifier(name), ..Default::default() };
+        self.call_master("AssignRegion", &request).await.map(|_: proto::AssignRegionResponse| ())
+    }
+
+    /// Closes a region.
+    ///
+    /// # Errors
+    /// [`crate::Error`].
+    pub async fn unassign(&self, name: &Bytes) -> Result<()> {
+        let request = proto::UnassignRegionRequest { region: specifier(name), ..Default::default() };
+        self.call_master("UnassignRegion", &request).await.map(|_: proto::UnassignRegionResponse| ())
+    }
+
+    /// Moves a region to a server, or to any other than its own.
+    ///
+    /// # Errors
+    /// [`crate::Error`].
+    pub async fn move_region(&self, name: &Bytes, server: Option<&ServerName>) -> Result<()> {
+        let request =
+            proto::MoveRegionRequest { region: specifier(name), dest_server_name: server.map(Into::into) };
+        self.call_master("MoveRegion", &request).await.map(|_: proto::MoveRegionResponse| ())
+    }
+
+    /// Whether regions may be split, or merged.
+    ///
+    /// # Errors
+    /// [`crate::Error`].
+    pub async fn is_allowed(&self, kind: MasterSwitchType) -> Result<bool> {
+        let request = proto::IsSplitOrMergeEnabledRequest { switch_type: kind as i32 };
+        let answer: proto::IsSplitOrMergeEnabledResponse =
+            self.call_master("IsSplitOrMergeEnabled", &request).await?;
+        Ok(answer.enabled)
+    }
+
+    /// Allows or forbids splits, or merges; returns what was.
+    ///
+    /// # Errors
+    /// [`crate::Error`].
+    pub async fn allow(&self, kind: MasterSwitchType, enabled: bool) -> Result<bool> {
+        let request = proto::SetSplitOrMergeEnabledRequest {
+            enabled,
+            synchronous: Some(false),
+            switch_types: vec![kind as i32],
+        };
+        let answer: proto::SetSplitOrMergeEnabledResponse =
+            self.call_master("SetSplitOrMergeEnabled", &request).await?;
+        Ok(answer.prev_value.first().copied().unwrap_or_default())
+    }
+
+    /// Whether the catalog janitor runs by itself.
+    ///
+    /// # Errors
+    /// [`crate::Error`].
+    pub async fn is_janitor_enabled(&self) -> Result<bool> {
+        let request = proto::IsCatalogJanitorEnabledRequest {};
+        let answer: proto::IsCatalogJanitorEnabledResponse =
+            self.call_master("IsCatalogJanitorEnabled", &request).await?;
+        Ok(answer.value)
+    }
+
+    /// Has the catalog janitor run by itself or not; returns what was.
+    ///
+    /// # Errors
+    /// [`crate::Error`].
+    pub async fn enable_janitor(&self, enable: bool) -> Result<bool> {
+        let request = proto::EnableCatalogJanitorRequest { enable };
+        let answer: proto::EnableCatalogJanitorResponse =
+            self.call_master("EnableCatalogJanitor", &request).await?;
+        Ok(answer.prev_value())
+    }
+
+    /// Has the catalog janitor look now; returns how much there was to tidy up.
+    ///
+    /// # Errors
+    /// [`crate::Error`].
+    pub async fn run_janitor(&self) -> Result<i32> {
+        let request = proto::RunCatalogScanRequest {};
+        let answer: proto::RunCatalogScanResponse = self.call_master("RunCatalogScan", &request).await?;
+        Ok(answer.scan_result())
+    }
+
+    /// Whether the cleaner runs by itself.
+    ///
+    /// # Errors
+    /// [`crate::Error`].
+    pub async fn is_cleaner_enabled(&self) -> Result<bool> {
+        let request = proto::IsCleanerChoreEnabledRequest {};
+        let answer: proto::IsCleanerChoreEnabledResponse =
+            self.call_master("IsCleanerChoreEnabled", &request).await?;
+        Ok(answer.value)
+    }
+
+    /// Has the cleaner run by itself or not; returns what was.
+    ///
+    /// # Errors
+    /// [`crate::Error`].
+    pub async fn enable_cleaner(&self, on: bool) -> Result<bool> {
+        let request = proto::SetCleanerChoreRunningRequest { on };
+        let answer: proto::SetCleanerChoreRunningResponse =
+            self.call_master("SetCleanerChoreRunning", &request).await?;
+        Ok(answer.prev_value())
+    }
+
+    /// Has the cleaner look now; whether it did.
+    ///
+    /// # Errors
+    /// [`crate::Error`].
+    pub async fn run_cleaner(&self) -> Result<bool> {
+        let request = proto::RunCleanerChoreRequest {};
+        let answer: proto::RunCleanerChoreResponse = self.call_master("RunCleanerChore", &request).await?;
+        Ok(answer.cleaner_chore_ran)
+    }
+}
+
+/// A region by what a person calls it: its full name or its encoded one.
+fn specifier(name: &Bytes) -> proto::RegionSpecifier {
+    let kind = match name.ends_with(b".") || name.contains(&b',') {
+        true => RegionSpecifierType::RegionName,
+        false => RegionSpecifierType::EncodedRegionName,
+    };
+    proto::RegionSpecifier { r#type: kind as i32, value: name.clone() }
+}

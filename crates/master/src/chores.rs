@@ -1,0 +1,104 @@
+//! What the master does from time to time: it tidies up behind splits and merges ([`janitor`]), and removes files that
+//! nobody needs any more ([`cleaner`]). Both can be called, and forbidden, by an administrator.
+
+pub mod cleaner;
+pub mod janitor;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use base::env::TaskClass;
+
+use crate::master::Master;
+
+/// Chores that are asked for at shorter periods than this would do nothing else.
+const PERIOD_MIN: Duration = Duration::from_secs(1);
+
+/// When the chores run, in HBase's keys.
+#[derive(Clone, Debug)]
+pub struct ChoreOptions {
+    /// The pause between looks for parents that can go (`hbase.catalogjanitor.interval`).
+    pub janitor_period: Duration,
+    /// The pause between looks for files that can go (`hbase.master.cleaner.interval`).
+    pub cleaner_period: Duration,
+    /// How long archived store files are kept at least (`hbase.master.hfilecleaner.ttl`).
+    pub file_ttl: Duration,
+    /// How long logs are kept at least that nobody needs (`hbase.master.logcleaner.ttl`).
+    pub log_ttl: Duration,
+}
+
+impl Default for ChoreOptions {
+    fn default() -> ChoreOptions {
+        ChoreOptions {
+            janitor_period: Duration::from_secs(300),
+            cleaner_period: Duration::from_secs(600),
+            file_ttl: Duration::from_secs(300),
+            log_ttl: Duration::from_secs(600),
+        }
+    }
+}
+
+/// Whether a chore may run by itself, and whether it runs.
+#[derive(Debug)]
+pub struct Turn {
+    enabled: AtomicBool,
+    running: AtomicBool,
+}
+
+impl Default for Turn {
+    fn default() -> Turn {
+        Turn { enabled: AtomicBool::new(true), running: AtomicBool::new(false) }
+    }
+}
+
+/// A chore that runs, until this is dropped.
+struct Running<'a>(&'a AtomicBool);
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Release);
+    }
+}
+
+impl Turn {
+    /// Whether it may run by itself.
+    pub fn is_enabled(&self) -> bool {
+        self.enabled.load(Ordering::Acquire)
+    }
+
+    /// Sets whether it may run by itself; returns what was.
+    pub fn enable(&self, on: bool) -> bool {
+        self.enabled.swap(on, Ordering::AcqRel)
+    }
+
+    fn begin(&self) -> Option<Running<'_>> {
+        (!self.running.swap(true, Ordering::AcqRel)).then(|| Running(&self.running))
+    }
+}
+
+/// Begins to run both from time to time, for as long as the master lives.
+pub(crate) fn start(master: &std::sync::Arc<Master>) {
+    let env = &master.context().env;
+    let (weak, clock, period) =
+        (std::sync::Arc::downgrade(master), env.clock.clone(), master.chores().janitor_period);
+    env.spawn(TaskClass::Service, async move {
+        loop {
+            clock.sleep(period.max(PERIOD_MIN)).await;
+            let Some(master) = weak.upgrade() else { return };
+            if master.janitor().turn.is_enabled() {
+                janitor::run(&master).await;
+            }
+        }
+    });
+    let (weak, clock, period) =
+        (std::sync::Arc::downgrade(master), env.clock.clone(), master.chores().cleaner_period);
+    env.spawn(TaskClass::Service, async move {
+        loop {
+            clock.sleep(period.max(PERIOD_MIN)).await;
+            let Some(master) = weak.upgrade() else { return };
+            if master.cleaner().turn.is_enabled() {
+                cleaner::run(&master).await;
+            }
+        }
+    });
+}

@@ -1,0 +1,192 @@
+//! Putting one region in the place of several.
+//!
+//! As for a split: the parents are closed, the new region's directory is made of references to their files, and
+//! `hbase:meta` is changed in one step, which alone decides. The parents have no rows there any more; the new one's row
+//! names them until the janitor has archived their files.
+//!
+//! Source: HBase `MergeTableRegionsProcedure`.
+
+use cell::region::RegionInfo;
+use proto::MasterSwitchType;
+use wire::exception::{Answer, JavaException, class};
+use wire::meta::TableState;
+
+use super::split_region::{close, final_io, give_up, is_off, of_files, server_of};
+use crate::context::Context;
+use crate::refusal;
+
+/// What is checked when a merge is asked for. `regions` are as they were named.
+///
+/// # Errors
+/// Why they cannot be merged, in HBase's words.
+pub(crate) async fn check_asked(
+    context: &Context,
+    regions: &[RegionInfo],
+    forcible: bool,
+) -> Result<(), JavaException> {
+    let refused = |message: String| Err(JavaException::new(class::MERGE_REGION, message));
+    let unique: std::collections::HashSet<_> = regions.iter().map(RegionInfo::encoded_name).collect();
+    if unique.len() != regions.len() {
+        return refused(format!(
+            "Duplicate regions specified; cannot merge a region to itself. Passed in {} but only {} unique.",
+            regions.len(),
+            unique.len()
+        ));
+    }
+    if regions.len() < 2 {
+        return refused("Need two Regions at least to do a Merge".into());
+    }
+    for (at, region) in regions.iter().enumerate() {
+        if let Some(previous) = at.checked_sub(1).map(|before| &regions[before]) {
+            check_pair(previous, region, forcible)?;
+        }
+        if let Err(not_open) = server_of(context, region) {
+            return refused(not_open.to_string());
+        }
+    }
+    let table = &regions[0].table;
+    match context.meta.table_state(table).await? {
+        Some(TableState::Enabled) => Ok(()),
+        _ => Err(refusal::table_not_enabled(table)),
+    }
+}
+
+fn check_pair(previous: &RegionInfo, region: &RegionInfo, forcible: bool) -> Answer<()> {
+    let refused = |message: String| Err(JavaException::new(class::MERGE_REGION, message));
+    if previous.table != region.table {
+        return refused(format!(
+            "Can't merge regions from different tables: {}, {}",
+            refusal::shown_region(previous),
+            refusal::shown_region(region)
+        ));
+    }
+    if !forcible && !is_adjacent(previous, region) && !is_overlapping(previous, region) {
+        return refused(format!(
+            "Unable to merge non-adjacent or non-overlapping regions '{}', '{}' when force=false",
+            previous.encoded_name(),
+            region.encoded_name()
+        ));
+    }
+    Ok(())
+}
+
+fn is_adjacent(left: &RegionInfo, right: &RegionInfo) -> bool {
+    left.end_key == right.start_key || left.start_key == right.end_key
+}
+
+fn is_overlapping(left: &RegionInfo, right: &RegionInfo) -> bool {
+    let begins_before_end = |region: &RegionInfo, other: &RegionInfo| {
+        other.end_key.is_empty() || region.start_key < other.end_key
+    };
+    begins_before_end(left, right) && begins_before_end(right, left)
+}
+
+/// The region that `parents`, which are not none, are merged into.
+pub fn merged_of(parents: &[RegionInfo]) -> RegionInfo {
+    let table = parents[0].table.clone();
+    let start = parents.iter().map(|region| &region.start_key).min().cloned().unwrap_or_default();
+    let is_last = parents.iter().any(|region| region.end_key.is_empty());
+    let end = parents.iter().map(|region| &region.end_key).max().filter(|_| !is_last).cloned();
+    let id = parents.iter().map(|region| region.region_id).max().unwrap_or(0) + 1;
+    RegionInfo::new(table, start, end.unwrap_or_default(), id)
+}
+
+/// The regions must be open still and need no other region's files, and merges be allowed.
+pub(super) async fn check(
+    context: &Context,
+    parents: &[RegionInfo],
+    forcible: bool,
+) -> Result<(), JavaException> {
+    let shown = || refusal::shown_regions(parents);
+    if !context.switches.is_on(MasterSwitchType::Merge) {
+        return Err(final_io(format!("Merge of {} failed because merge switch is off", shown())));
+    }
+    let table = context.tables.descriptor(&parents[0].table);
+    if table.is_some_and(|table| is_off(table.attribute("MERGE_ENABLED"))) {
+        let message = format!("Merge of {} failed as region merge is disabled for the table", shown());
+        return Err(final_io(message));
+    }
+    // After a restart they may be on their way still.
+    context.assignment.wait_for_open(parents).await?;
+    check_asked(context, parents, forcible).await?;
+    for parent in parents {
+        check_parent(context, parents, parent).await?;
+    }
+    Ok(())
+}
+
+async fn check_parent(context: &Context, parents: &[RegionInfo], parent: &RegionInfo) -> Answer<()> {
+    let skipped = |why: &str| {
+        let (all, one) = (refusal::shown_names(parents), refusal::shown_names(std::slice::from_ref(parent)));
+        let message = format!("Skip merging {all}, because a parent, {one}, {why}");
+        Err(JavaException::new(class::MERGE_REGION, message))
+    };
+    let row = context.meta.region_row(parent).await?;
+    if row.is_some_and(|row| !row.merged_from.is_empty()) {
+        return skipped(
+            "has a merge qualifier (if a 'merge column' in parent, it was recently merged but still has \
+             outstanding references to its parents that must be cleared before it can participate in merge -- \
+             major compact it to hurry clearing of its references)",
+        );
+    }
+    let request = proto::GetRegionInfoRequest {
+        region: wire::convert::region_specifier(parent),
+        ..proto::GetRegionInfoRequest::default()
+    };
+    let server = server_of(context, parent)?;
+    match context.connections.admin(&server).get_region_info(request).await?.mergeable() {
+        true => Ok(()),
+        false => skipped("is not mergeable"),
+    }
+}
+
+/// Merges them. `hbase:meta` says whether the point of no return has been passed.
+pub(super) async fn act(context: &Context, parents: &[RegionInfo]) -> Result<(), JavaException> {
+    let merged = merged_of(parents);
+    if context.meta.region_row(&merged).await?.is_none() {
+        if let Err(error) = unite(context, parents, &merged).await {
+            return Err(give_up(context, parents, &[&merged], error).await);
+        }
+        context.meta.put_merged(parents, &merged).await?;
+    }
+    context.assignment.take_merged(parents, &merged);
+    context.assignment.open(&[merged]).await
+}
+
+async fn unite(context: &Context, parents: &[RegionInfo], merged: &RegionInfo) -> Answer<()> {
+    let tables = &context.tables;
+    let table = tables.descriptor(&merged.table).ok_or_else(|| refusal::table_not_found(&merged.table))?;
+    close(context, parents).await?;
+    let (fs, root) = (tables.fs(), tables.root());
+    engine::split::remove_daughters(fs, root, &[merged]).await.map_err(of_files)?;
+    engine::split::create_merged(fs, root, &table, parents, merged).await.map_err(of_files)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cell::schema::TableName;
+
+    fn region(start: &'static str, end: &'static str, id: u64) -> RegionInfo {
+        RegionInfo::new(TableName::parse("t").unwrap(), start.into(), end.into(), id)
+    }
+
+    #[test]
+    fn a_merged_region_spans_its_parents_and_is_younger() {
+        let merged = merged_of(&[region("b", "c", 7), region("f", "g", 9), region("c", "f", 8)]);
+        assert_eq!(merged, region("b", "g", 10));
+        assert_eq!(merged_of(&[region("", "c", 7), region("c", "", 7)]), region("", "", 8));
+    }
+
+    #[test]
+    fn neighbours_and_overlapping_regions_need_no_force() {
+        let may = |left, right| check_pair(&left, &right, false).is_ok();
+        assert!(may(region("", "c", 1), region("c", "f", 1)));
+        assert!(may(region("c", "f", 1), region("", "c", 1)));
+        assert!(may(region("a", "e", 1), region("c", "f", 1)));
+        assert!(may(region("a", "", 1), region("c", "f", 1)));
+        assert!(!may(region("a", "b", 1), region("c", "f", 1)));
+        assert!(!may(region("c", "", 1), region("a", "b", 1)));
+        assert!(check_pair(&region("a", "b", 1), &region("c", "f", 1), true).is_ok());
+    }
+}

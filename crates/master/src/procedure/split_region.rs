@@ -1,0 +1,220 @@
+//! Putting two regions in the place of one.
+//!
+//! The parent is closed, so that all it had is in files; the daughters' directories are made of references to these;
+//! then `hbase:meta` is changed in one step, and that step alone decides: until then the parent can be opened again and
+//! nobody has heard of the daughters, from then on they are what is served. The parent's files stay until the janitor
+//! finds that the daughters have their own.
+//!
+//! Source: HBase `SplitTableRegionProcedure`.
+
+use bytes::Bytes;
+use cell::region::{RegionInfo, ServerName};
+use proto::MasterSwitchType;
+use tracing::warn;
+use wire::exception::{Answer, JavaException, class};
+use wire::meta::TableState;
+
+use crate::assignment::RegionState;
+use crate::context::Context;
+use crate::refusal;
+
+/// The row that `parent` is to be split at: the one that was asked for, or else the one in the middle of its files.
+///
+/// # Errors
+/// Why it cannot be split there, in HBase's words.
+pub(crate) async fn split_row_of(
+    context: &Context,
+    parent: &RegionInfo,
+    asked: Option<Bytes>,
+) -> Answer<Bytes> {
+    let is_enabled =
+        parent.table.is_meta() || context.meta.table_state(&parent.table).await? == Some(TableState::Enabled);
+    if !is_enabled {
+        return Err(refusal::table_not_enabled(&parent.table));
+    }
+    let server = server_of(context, parent)?;
+    let asked = asked.filter(|row| !row.is_empty());
+    let request = proto::GetRegionInfoRequest {
+        region: wire::convert::region_specifier(parent),
+        best_split_row: Some(asked.is_none()),
+        ..proto::GetRegionInfoRequest::default()
+    };
+    let found = context.connections.admin(&server).get_region_info(request).await?;
+    if !found.splittable() {
+        return Err(JavaException::do_not_retry(format!("{} NOT splittable", parent.encoded_name())));
+    }
+    let row = asked.or(found.best_split_row).ok_or_else(|| {
+        JavaException::do_not_retry(
+            "Region not splittable because bestSplitPoint = null, maybe table is too small for auto split. \
+             For force split, try specifying split row",
+        )
+    })?;
+    check_row(parent, &row)?;
+    Ok(row)
+}
+
+fn check_row(parent: &RegionInfo, row: &Bytes) -> Answer<()> {
+    let shown = refusal::shown(row);
+    if parent.start_key == *row {
+        return Err(JavaException::do_not_retry(format!("Split row is equal to startkey: {shown}")));
+    }
+    if !parent.contains(row) {
+        let region = refusal::shown_region(parent);
+        let message = format!("Split row is not inside region key range splitKey:{shown} region: {region}");
+        return Err(JavaException::do_not_retry(message));
+    }
+    Ok(())
+}
+
+/// The server that serves a region.
+pub(super) fn server_of(context: &Context, region: &RegionInfo) -> Answer<ServerName> {
+    match context.assignment.state(region) {
+        Some(RegionState::Open(server)) => Ok(server),
+        Some(state) => Err(refusal::region_not_open(region, &state)),
+        None => Err(JavaException::new(
+            class::UNKNOWN_REGION,
+            format!("No RegionState found for {}", region.encoded_name()),
+        )),
+    }
+}
+
+/// The daughters of `parent` at a row; `now_ms` becomes their id, unless the parent's is later.
+pub fn daughters_of(parent: &RegionInfo, split_row: &Bytes, now_ms: u64) -> [RegionInfo; 2] {
+    let id = now_ms.max(parent.region_id + 1);
+    let daughter =
+        |start: &Bytes, end: &Bytes| RegionInfo::new(parent.table.clone(), start.clone(), end.clone(), id);
+    [daughter(&parent.start_key, split_row), daughter(split_row, &parent.end_key)]
+}
+
+/// The region must be open and splittable still, and splits allowed.
+pub(super) async fn check(
+    context: &Context,
+    parent: &RegionInfo,
+    daughters: &[RegionInfo; 2],
+) -> Result<(), JavaException> {
+    let name = || refusal::shown(&parent.name());
+    if !context.switches.is_on(MasterSwitchType::Split) {
+        return Err(final_io(format!("Split region {} failed due to split switch off", name())));
+    }
+    let table = context.tables.descriptor(&parent.table);
+    if table.is_some_and(|table| is_off(table.attribute("SPLIT_ENABLED"))) {
+        let message = format!("Split region {} failed as region split is disabled for the table", name());
+        return Err(final_io(message));
+    }
+    // After a restart it may be on its way still.
+    context.assignment.wait_for_open(std::slice::from_ref(parent)).await?;
+    split_row_of(context, parent, Some(daughters[1].start_key.clone())).await.map(|_| ())
+}
+
+/// Whether an attribute of a table says no, as Java reads it.
+pub(super) fn is_off(attribute: Option<&str>) -> bool {
+    attribute.is_some_and(|text| !text.eq_ignore_ascii_case("true"))
+}
+
+/// A plain `IOException` that is the end of a procedure.
+pub(super) fn final_io(message: String) -> JavaException {
+    JavaException { do_not_retry: true, ..JavaException::io(message) }
+}
+
+/// Splits it. `hbase:meta` says whether the point of no return has been passed.
+pub(super) async fn act(
+    context: &Context,
+    parent: &RegionInfo,
+    daughters: &[RegionInfo; 2],
+) -> Result<(), JavaException> {
+    let is_split = context.meta.region_row(parent).await?.is_some_and(|row| row.is_split_parent());
+    if !is_split {
+        if let Err(error) = divide(context, parent, daughters).await {
+            let parents = std::slice::from_ref(parent);
+            return Err(give_up(context, parents, &daughters.each_ref(), error).await);
+        }
+        context.meta.put_split(parent, daughters).await?;
+    }
+    context.assignment.take_split(parent, daughters);
+    context.assignment.open(daughters).await
+}
+
+async fn divide(context: &Context, parent: &RegionInfo, daughters: &[RegionInfo; 2]) -> Answer<()> {
+    let tables = &context.tables;
+    let table = tables.descriptor(&parent.table).ok_or_else(|| refusal::table_not_found(&parent.table))?;
+    close(context, std::slice::from_ref(parent)).await?;
+    let (fs, root, daughters) = (tables.fs(), tables.root(), daughters.each_ref());
+    // What an earlier try left may name files that the parent, opened in between, has not any more.
+    engine::split::remove_daughters(fs, root, &daughters).await.map_err(of_files)?;
+    engine::split::create_daughters(fs, root, &table, parent, daughters).await.map_err(of_files)
+}
+
+/// Closes regions. They are flushed before, while they are still served, so that little is left to be flushed when clients
+/// find them gone.
+pub(super) async fn close(context: &Context, regions: &[RegionInfo]) -> Answer<()> {
+    for region in regions {
+        let Ok(server) = server_of(context, region) else { continue };
+        let request = proto::FlushRegionRequest {
+            region: wire::convert::region_specifier(region),
+            ..proto::FlushRegionRequest::default()
+        };
+        if let Err(error) = context.connections.admin(&server).flush_region(request).await {
+            warn!(region = %region.encoded_name(), %error, "not flushed before it is closed");
+        }
+    }
+    context.assignment.close(regions).await
+}
+
+/// What making files said. It ends the procedure, after what was done is undone.
+pub(super) fn of_files(error: engine::Error) -> JavaException {
+    final_io(error.to_string())
+}
+
+/// Opens the parents again, as if nothing had been. Returns the error that ends the procedure; if that could not be
+/// done, one that lets it be tried again from the start.
+pub(super) async fn give_up(
+    context: &Context,
+    parents: &[RegionInfo],
+    children: &[&RegionInfo],
+    error: JavaException,
+) -> JavaException {
+    if !error.do_not_retry {
+        return error;
+    }
+    let tables = &context.tables;
+    let removed = engine::split::remove_daughters(tables.fs(), tables.root(), children).await;
+    if let Err(undone) = removed {
+        return JavaException::io(format!("{error}; and what was made cannot be removed: {undone}"));
+    }
+    warn!(%error, parents = refusal::shown_names(parents), "given up; the regions are opened again as they were");
+    match context.assignment.open(parents).await {
+        Ok(()) => error,
+        Err(undone) => JavaException::io(format!("{error}; and the regions cannot be opened: {undone}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cell::schema::TableName;
+
+    fn parent() -> RegionInfo {
+        RegionInfo::new(TableName::parse("t").unwrap(), "b".into(), "m".into(), 7)
+    }
+
+    #[test]
+    fn daughters_share_the_range_and_are_younger() {
+        for (now_ms, id) in [(100, 100), (3, 8)] {
+            let [low, high] = daughters_of(&parent(), &"f".into(), now_ms);
+            assert_eq!((&low.start_key[..], &low.end_key[..]), (&b"b"[..], &b"f"[..]));
+            assert_eq!((&high.start_key[..], &high.end_key[..]), (&b"f"[..], &b"m"[..]));
+            assert_eq!((low.region_id, high.region_id), (id, id));
+        }
+    }
+
+    #[test]
+    fn rows_outside_and_at_the_start_are_refused() {
+        let refused = |row: &'static str| check_row(&parent(), &row.into()).err().map(|error| error.message);
+        assert_eq!(refused("f"), None);
+        assert_eq!(refused("b").unwrap(), "Split row is equal to startkey: b");
+        for row in ["a", "m", "z"] {
+            let message = refused(row).unwrap();
+            assert!(message.starts_with(&format!("Split row is not inside region key range splitKey:{row}")));
+        }
+    }
+}

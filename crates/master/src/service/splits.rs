@@ -1,0 +1,79 @@
+//! Calls that split and merge regions: checked at once as far as HBase does, then a procedure.
+
+use bytes::Bytes;
+use cell::region::{RegionInfo, encoded_name_of};
+use proto::MasterSwitchType;
+use wire::exception::{Answer, JavaException};
+
+use crate::master::Master;
+use crate::procedure::{Work, check_merge_asked, daughters_of, split_row_of};
+use crate::refusal;
+
+/// `SplitRegion`.
+pub(super) async fn split(
+    master: &Master,
+    request: proto::SplitTableRegionRequest,
+) -> Answer<proto::SplitTableRegionResponse> {
+    let nonce = (request.nonce_group(), request.nonce());
+    let asked = RegionInfo::try_from(&request.region_info)
+        .map_err(|error| JavaException::do_not_retry(error.to_string()))?;
+    if let Some(earlier) = master.procedures().with_nonce(nonce) {
+        return Ok(proto::SplitTableRegionResponse { proc_id: Some(earlier) });
+    }
+    let proc_id = submit_split(master, &asked, request.split_row, nonce).await?;
+    Ok(proto::SplitTableRegionResponse { proc_id: Some(proc_id) })
+}
+
+/// Begins to split a region, at the row that is asked for or in its middle.
+pub(super) async fn submit_split(
+    master: &Master,
+    asked: &RegionInfo,
+    split_row: Option<Bytes>,
+    nonce: (u64, u64),
+) -> Answer<u64> {
+    let context = master.context();
+    if !context.switches.is_on(MasterSwitchType::Split) {
+        let name = refusal::shown(&asked.name());
+        let message = format!("Split region {name} failed due to split switch off");
+        return Err(JavaException::do_not_retry(message));
+    }
+    // As it is known here: a request may say what it likes of its range.
+    let known = context.assignment.find(&asked.encoded_name());
+    let parent = known.map_or_else(|| asked.clone(), |(region, _)| region);
+    let split_row = split_row_of(context, &parent, split_row).await?;
+    let daughters = Box::new(daughters_of(&parent, &split_row, context.env.clock.now_ms()));
+    master.submit(Work::SplitRegion { parent, daughters }, nonce).await
+}
+
+/// `MergeTableRegions`.
+pub(super) async fn merge(
+    master: &Master,
+    request: proto::MergeTableRegionsRequest,
+) -> Answer<proto::MergeTableRegionsResponse> {
+    let nonce = (request.nonce_group(), request.nonce());
+    if let Some(earlier) = master.procedures().with_nonce(nonce) {
+        return Ok(proto::MergeTableRegionsResponse { proc_id: Some(earlier) });
+    }
+    let context = master.context();
+    let mut parents = Vec::with_capacity(request.region.len());
+    for named in &request.region {
+        parents.push(find(master, named)?);
+    }
+    if !context.switches.is_on(MasterSwitchType::Merge) {
+        let shown = refusal::shown_regions(&parents);
+        let message = format!("Merge of {shown} failed because merge switch is off");
+        return Err(JavaException::do_not_retry(message));
+    }
+    let forcible = request.forcible();
+    check_merge_asked(context, &parents, forcible).await?;
+    parents
+        .sort_by(|left, right| (&left.start_key, left.region_id).cmp(&(&right.start_key, right.region_id)));
+    let proc_id = master.submit(Work::MergeRegions { parents, forcible }, nonce).await?;
+    Ok(proto::MergeTableRegionsResponse { proc_id: Some(proc_id) })
+}
+
+/// The region that a request names by its full or its encoded name.
+pub(super) fn find(master: &Master, named: &proto::RegionSpecifier) -> Answer<RegionInfo> {
+    let found = encoded_name_of(&named.value).and_then(|encoded| master.context().assignment.find(encoded));
+    found.map(|(region, _)| region).ok_or_else(|| refusal::unknown_region(&named.value))
+}

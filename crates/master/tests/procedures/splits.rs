@@ -1,0 +1,348 @@
+//! Regions that are split and merged, and what is tidied up behind them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use cell::region::RegionInfo;
+use fs::FilePath;
+use fs::memory::MemoryFs;
+use proto::MasterSwitchType;
+use wire::exception::{Answer, class};
+use wire::service::{MasterService, RegionServerStatusService};
+
+use crate::alter::{ROWS, disable, enable, name, two_regions};
+use crate::cluster::Cluster;
+use crate::{Met, cut_everywhere};
+
+fn infos(cluster: &Cluster) -> Vec<RegionInfo> {
+    cluster.regions(&name()).iter().map(|region| region.info().clone()).collect()
+}
+
+async fn split(cluster: &Cluster, region: &RegionInfo, row: &'static str) -> Answer<Option<u64>> {
+    let request = proto::SplitTableRegionRequest {
+        region_info: region.into(),
+        split_row: Some(Bytes::from_static(row.as_bytes())),
+        ..proto::SplitTableRegionRequest::default()
+    };
+    Ok(cluster.master.split_region(request).await?.proc_id)
+}
+
+async fn merge(cluster: &Cluster, regions: &[RegionInfo]) -> Answer<Option<u64>> {
+    let request = proto::MergeTableRegionsRequest {
+        region: regions.iter().map(wire::convert::region_specifier).collect(),
+        ..proto::MergeTableRegionsRequest::default()
+    };
+    Ok(cluster.master.merge_table_regions(request).await?.proc_id)
+}
+
+/// Waits until a run of the janitor finds nothing left of parents.
+async fn tidy(cluster: &Cluster) {
+    for _ in 0..1000 {
+        for region in cluster.regions(&name()) {
+            region.compact(None, engine::region::CompactionKind::Major).await.unwrap();
+            region.archive_retired().await;
+        }
+        cluster.master.run_catalog_scan(proto::RunCatalogScanRequest {}).await.unwrap();
+        cluster.settle().await;
+        let on_disk = cluster.root.list_regions(&*cluster.fs, &name()).await.unwrap().len();
+        if on_disk == cluster.regions(&name()).len() {
+            return;
+        }
+        cluster.env.clock.sleep(Duration::from_millis(5)).await;
+    }
+    panic!("parents stay");
+}
+
+async fn rows_of_meta(cluster: &Cluster) -> Vec<wire::meta::MetaRow> {
+    let mut rows = cluster.master.context().meta.read_all().await.unwrap().regions;
+    rows.retain(|row| row.region.table == name());
+    rows
+}
+
+#[test]
+fn a_region_is_split_or_as_it_was() {
+    cut_everywhere(
+        3,
+        async |cluster| two_regions(cluster).await,
+        async |cluster| split(cluster, &infos(cluster)[0], "b").await,
+        async |cluster, met| {
+            assert_eq!(cluster.cells(&name()).await, ROWS);
+            let regions = infos(cluster);
+            if regions.len() == 2 {
+                assert_eq!(met, Met::Unknown, "what was submitted is done");
+                assert_eq!(rows_of_meta(cluster).await.len(), 2);
+                return;
+            }
+            let starts: Vec<_> = regions.iter().map(|region| &region.start_key[..]).collect();
+            assert_eq!(starts, [&b""[..], b"b", b"m"]);
+            assert!(regions.iter().all(|region| !region.split && !region.offline));
+            cluster.put(&name(), "aa", "f", "4").await;
+            tidy(cluster).await;
+            assert_eq!(rows_of_meta(cluster).await.len(), 3);
+            assert_eq!(cluster.cells(&name()).await, ["a/f=1", "aa/f=4", "b/g=3", "z/g=2"]);
+        },
+    );
+}
+
+#[test]
+fn regions_are_merged_or_as_they_were() {
+    cut_everywhere(
+        3,
+        async |cluster| two_regions(cluster).await,
+        async |cluster| merge(cluster, &infos(cluster)).await,
+        async |cluster, met| {
+            assert_eq!(cluster.cells(&name()).await, ROWS);
+            let regions = infos(cluster);
+            if regions.len() == 2 {
+                assert_eq!(met, Met::Unknown, "what was submitted is done");
+                return;
+            }
+            assert_eq!((&regions[0].start_key[..], &regions[0].end_key[..]), (&b""[..], &b""[..]));
+            cluster.put(&name(), "z", "f", "4").await;
+            tidy(cluster).await;
+            let rows = rows_of_meta(cluster).await;
+            assert_eq!((rows.len(), rows[0].merged_from.len()), (1, 0));
+            assert_eq!(cluster.cells(&name()).await, ["a/f=1", "b/g=3", "z/f=4", "z/g=2"]);
+        },
+    );
+}
+
+#[test]
+fn a_parent_is_there_until_it_is_archived() {
+    cut_everywhere(
+        3,
+        async |cluster| {
+            two_regions(cluster).await;
+            let first = infos(cluster)[0].clone();
+            cluster.wait(split(cluster, &first, "b").await.unwrap()).await.unwrap();
+            for region in cluster.regions(&name()) {
+                region.compact(None, engine::region::CompactionKind::Major).await.unwrap();
+                region.archive_retired().await;
+            }
+        },
+        async |cluster| {
+            let answer = cluster.master.run_catalog_scan(proto::RunCatalogScanRequest {}).await?;
+            assert_eq!(answer.scan_result, Some(1));
+            let all = cluster.master.get_procedures(proto::GetProceduresRequest {}).await?.procedure;
+            let tidy = all.iter().rfind(|procedure| procedure.class_name.ends_with(".GCRegionProcedure"));
+            Ok(tidy.map(|procedure| procedure.proc_id))
+        },
+        async |cluster, met| {
+            assert_eq!(cluster.cells(&name()).await, ROWS);
+            assert_eq!(infos(cluster).len(), 3);
+            let rows = rows_of_meta(cluster).await;
+            assert!(rows.len() == 3 || met == Met::Unknown, "what was submitted is done");
+            tidy(cluster).await;
+            assert_eq!(rows_of_meta(cluster).await.len(), 3);
+            assert_eq!(cluster.cells(&name()).await, ROWS);
+        },
+    );
+}
+
+async fn start() -> (MemoryFs, Cluster) {
+    let disk = MemoryFs::new();
+    let cluster = Cluster::start(&base::testing::env(1), Arc::new(disk.clone())).await.unwrap();
+    two_regions(&cluster).await;
+    (disk, cluster)
+}
+
+/// Files that cannot be made end a split; the region goes on as it was.
+#[test]
+fn a_split_that_fails_is_undone() {
+    use fs::faulty::{Fault, Faulty, Operation, Plan, Rule};
+    crate::run(async {
+        let env = base::testing::env(1);
+        let faulty = Faulty::new(Arc::new(MemoryFs::new()), Plan::new(env.clock.clone()));
+        let cluster = Cluster::start(&env, Arc::new(faulty.clone())).await.unwrap();
+        two_regions(&cluster).await;
+        faulty.add(Rule::new(Fault::Fail).on(Operation::Create).at(".tmp/data/").times(1));
+        let id = split(&cluster, &infos(&cluster)[0], "b").await.unwrap();
+        assert!(cluster.wait(id).await.is_err());
+        assert_eq!(infos(&cluster).len(), 2);
+        assert_eq!(cluster.cells(&name()).await, ROWS);
+        let id = split(&cluster, &infos(&cluster)[0], "b").await.unwrap();
+        cluster.wait(id).await.unwrap();
+        assert_eq!(infos(&cluster).len(), 3);
+        assert_eq!(cluster.cells(&name()).await, ROWS);
+    });
+}
+
+#[test]
+fn what_makes_no_sense_is_refused() {
+    crate::run(async {
+        let (_, cluster) = start().await;
+        let regions = infos(&cluster);
+        let outside = split(&cluster, &regions[0], "x").await.unwrap_err();
+        assert!(outside.message.starts_with("Split row is not inside region key range splitKey:x region: {"));
+        assert!(split(&cluster, &regions[1], "m").await.unwrap_err().message.contains("equal to startkey"));
+        let unknown = RegionInfo::new(name(), "q".into(), "".into(), 1);
+        assert!(split(&cluster, &unknown, "r").await.unwrap_err().is(class::UNKNOWN_REGION));
+        assert!(merge(&cluster, &[unknown]).await.unwrap_err().is(class::UNKNOWN_REGION));
+        assert!(merge(&cluster, &regions[..1]).await.unwrap_err().is(class::MERGE_REGION));
+        let id = split(&cluster, &regions[0], "b").await.unwrap();
+        cluster.wait(id).await.unwrap();
+        let parent = split(&cluster, &regions[0], "a").await.unwrap_err();
+        assert!(
+            parent.is(class::DO_NOT_RETRY_REGION) && parent.message.ends_with("is not OPEN; state=SPLIT")
+        );
+        disable(&cluster).await;
+        assert!(split(&cluster, &infos_of_disabled(&cluster)[0], "a").await.is_err());
+        enable(&cluster).await;
+        assert_eq!(cluster.cells(&name()).await, ROWS);
+    });
+}
+
+fn infos_of_disabled(cluster: &Cluster) -> Vec<RegionInfo> {
+    cluster.master.context().assignment.regions_of(&name()).into_iter().map(|(region, _)| region).collect()
+}
+
+#[test]
+fn switches_hold_and_are_there_after_a_restart() {
+    let set = async |cluster: &Cluster, kind: MasterSwitchType, enabled| {
+        let request = proto::SetSplitOrMergeEnabledRequest {
+            enabled,
+            synchronous: Some(true),
+            switch_types: vec![kind as i32],
+        };
+        cluster.master.set_split_or_merge_enabled(request).await.unwrap().prev_value
+    };
+    let disk = crate::run(async {
+        let (disk, cluster) = start().await;
+        assert_eq!(set(&cluster, MasterSwitchType::Split, false).await, [true]);
+        let refused = split(&cluster, &infos(&cluster)[0], "b").await.unwrap_err();
+        assert!(refused.message.ends_with("failed due to split switch off"), "{refused}");
+        disk
+    });
+    let image = disk.crash(&mut || 0);
+    crate::run(async {
+        let env = base::testing::env(2);
+        env.clock.sleep(Duration::from_secs(3600)).await;
+        let cluster = Cluster::start(&env, Arc::new(image)).await.unwrap();
+        assert!(split(&cluster, &infos(&cluster)[0], "b").await.is_err());
+        assert_eq!(set(&cluster, MasterSwitchType::Split, true).await, [false]);
+        assert_eq!(set(&cluster, MasterSwitchType::Merge, false).await, [true]);
+        let refused = merge(&cluster, &infos(&cluster)).await.unwrap_err();
+        assert!(refused.message.ends_with("failed because merge switch is off"), "{refused}");
+        let id = split(&cluster, &infos(&cluster)[0], "b").await.unwrap();
+        cluster.wait(id).await.unwrap();
+    });
+}
+
+/// What a region server reports of a region that has grown.
+#[test]
+fn a_region_that_has_grown_is_split() {
+    crate::run(async {
+        let (_, cluster) = start().await;
+        let parent = infos(&cluster)[0].clone();
+        let [low, high] = master::procedure::daughters_of(&parent, &"b".into(), 1);
+        let transition = proto::RegionStateTransition {
+            transition_code: proto::region_state_transition::TransitionCode::ReadyToSplit as i32,
+            region_info: vec![(&parent).into(), (&low).into(), (&high).into()],
+            ..proto::RegionStateTransition::default()
+        };
+        let request = proto::ReportRegionStateTransitionRequest {
+            server: cluster.server.name().into(),
+            transition: vec![transition],
+        };
+        cluster.master.report_region_state_transition(request).await.unwrap();
+        cluster.settle().await;
+        assert_eq!(infos(&cluster).len(), 3);
+        assert_eq!(cluster.cells(&name()).await, ROWS);
+    });
+}
+
+/// The same from its first row on: the server flushes, finds the region too large, and asks.
+#[test]
+fn a_table_that_grows_is_split_by_itself() {
+    use cell::schema::{FamilyDescriptor, TableDescriptor, TableName};
+    crate::run(async {
+        let cluster = Cluster::start(&base::testing::env(1), Arc::new(MemoryFs::new())).await.unwrap();
+        let table = TableName::parse("grown").unwrap();
+        let mut descriptor = TableDescriptor::new(table.clone()).with_family(FamilyDescriptor::new("f"));
+        descriptor.attributes.insert("MEMSTORE_FLUSHSIZE".into(), "1048576".into());
+        let request = proto::CreateTableRequest { table_schema: (&descriptor).into(), ..Default::default() };
+        let answer = cluster.master.create_table(request).await.unwrap();
+        cluster.wait(answer.proc_id).await.unwrap();
+        let value = "x".repeat(100_000);
+        for row in 0..60 {
+            cluster.put_again_until_done(&table, &format!("{row:02}"), "f", &value).await;
+        }
+        let until = cluster.env.clock.monotonic() + Duration::from_secs(60);
+        while cluster.regions(&table).len() < 2 {
+            assert!(cluster.env.clock.monotonic() < until, "it is not split");
+            cluster.env.clock.sleep(Duration::from_millis(5)).await;
+        }
+        cluster.settle().await;
+        let starts: Vec<_> =
+            cluster.regions(&table).iter().map(|region| region.info().start_key.clone()).collect();
+        assert!(starts[1..].iter().all(|start| start.len() == 2), "{starts:?}");
+        assert_eq!(cluster.cells(&table).await.len(), 60);
+    });
+}
+
+/// Files in the archive.
+async fn archived(cluster: &Cluster) -> Vec<FilePath> {
+    let files = cluster.root.archived_files(&*cluster.fs).await.unwrap();
+    files.into_iter().map(|file| file.path).collect()
+}
+
+async fn clean(cluster: &Cluster) {
+    let run = async || {
+        let answer = cluster.master.run_cleaner_chore(proto::RunCleanerChoreRequest {}).await.unwrap();
+        assert!(answer.cleaner_chore_ran);
+    };
+    run().await;
+    cluster.env.clock.sleep(Duration::from_secs(601)).await;
+    run().await;
+}
+
+#[test]
+fn files_go_when_nobody_needs_them() {
+    crate::run(async {
+        let (_, cluster) = start().await;
+        let snapshot = proto::SnapshotDescription {
+            name: "s".into(),
+            table: Some(name().to_string()),
+            ..proto::SnapshotDescription::default()
+        };
+        let request = proto::SnapshotRequest { snapshot: snapshot.clone(), ..Default::default() };
+        cluster.master.snapshot(request).await.unwrap();
+        cluster.settle().await;
+        // Compacted away, and so archived: one file of the snapshot, and later ones of nobody.
+        cluster.put(&name(), "a", "f", "1").await;
+        for region in cluster.regions(&name()) {
+            region.flush().await.unwrap();
+            region.compact(None, engine::region::CompactionKind::Major).await.unwrap();
+            region.archive_retired().await;
+        }
+        let before = archived(&cluster).await;
+        cluster.master.run_cleaner_chore(proto::RunCleanerChoreRequest {}).await.unwrap();
+        assert_eq!(archived(&cluster).await, before, "too young");
+        clean(&cluster).await;
+        let of_snapshot = archived(&cluster).await;
+        assert!(!of_snapshot.is_empty() && of_snapshot.len() < before.len(), "{before:?} {of_snapshot:?}");
+        // A clone links to them.
+        let clone = cell::schema::TableName::parse("clone").unwrap();
+        let request = proto::RestoreSnapshotRequest {
+            snapshot: proto::SnapshotDescription { table: Some(clone.to_string()), ..snapshot.clone() },
+            ..Default::default()
+        };
+        let id = cluster.master.restore_snapshot(request).await.unwrap().proc_id;
+        cluster.wait(Some(id)).await.unwrap();
+        let request = proto::DeleteSnapshotRequest { snapshot };
+        cluster.master.delete_snapshot(request).await.unwrap();
+        clean(&cluster).await;
+        assert_eq!(archived(&cluster).await, of_snapshot, "the clone needs them");
+        assert_eq!(cluster.cells(&clone).await, ROWS);
+        for region in cluster.regions(&clone) {
+            region.compact(None, engine::region::CompactionKind::Major).await.unwrap();
+            region.archive_retired().await;
+        }
+        clean(&cluster).await;
+        clean(&cluster).await;
+        assert_eq!(archived(&cluster).await, Vec::<FilePath>::new());
+        assert_eq!(cluster.cells(&clone).await, ROWS);
+        assert_eq!(cluster.cells(&name()).await, ROWS);
+    });
+}

@@ -105,12 +105,7 @@ type Model = BTreeMap<(Vec<u8>, Vec<u8>, std::cmp::Reverse<i64>, std::cmp::Rever
 
 /// Many different cells, or few that are often equal in key and sequence id.
 fn cells() -> impl Strategy<Value = Vec<(Vec<u8>, Vec<u8>, i64, u64)>> {
-    let few = (
-        proptest::collection::vec(0..2u8, 1),
-        proptest::collection::vec(0..2u8, 1),
-        0..3i64,
-        0..2u64,
-    );
+    let few = (proptest::collection::vec(0..2u8, 1), proptest::collection::vec(0..2u8, 1), 0..3i64, 0..2u64);
     prop_oneof![various_cells(), proptest::collection::vec(few, 1..200)]
 }
 

@@ -222,8 +222,8 @@ impl Region {
 
     /// HBase looks at the families of all mutations before it computes anything, but not before it judges the condition.
     fn check_families(&self, mutations: &[Mutation]) -> Result<()> {
-        let cells = mutations.iter().flat_map(|mutation| &mutation.cells);
-        cells.map(|cell| self.store_of(cell.view(0).family()).map(|_| ())).collect()
+        let mut cells = mutations.iter().flat_map(|mutation| &mutation.cells);
+        cells.try_for_each(|cell| self.store_of(cell.view(0).family()).map(|_| ()))
     }
 
     /// Answers a change that was made under `seq_id`.

@@ -29,6 +29,7 @@ use base::env::Env;
 use bytes::Bytes;
 use cell::mutation::Mutation;
 use cell::query::{Get, Scan};
+use cell::region::RegionInfo;
 use cell::schema::{FamilyDescriptor, TableDescriptor, TableName};
 use cell::{CellType, KeyValue, LATEST_TIMESTAMP};
 use client::{Client, ClientOptions, Registry, Row};
@@ -154,8 +155,10 @@ async fn disturb(world: &World, client: &Client, chance: &Chance) -> [u32; 4] {
             0 => admin.flush(&table).await,
             1 => admin.compact(&table, chance.once_in(2)).await,
             2 => {
-                let region = &regions[chance.within(0..regions.len() as u64) as usize];
-                admin.split_region(region, Some(row_key(chance.within(1..ROWS)))).await
+                let row = row_key(chance.within(1..ROWS));
+                let holds = |region: &&RegionInfo| region.contains(&row) && region.start_key != row;
+                let Some(region) = regions.iter().find(holds) else { continue };
+                admin.split_region(region, Some(row)).await
             }
             _ if regions.len() < 2 => continue,
             _ => {
@@ -165,7 +168,7 @@ async fn disturb(world: &World, client: &Client, chance: &Chance) -> [u32; 4] {
                 admin.merge_regions(&names, false).await
             }
         };
-        // What cannot be right now is refused: a split at a row of another region, or of one that has references.
+        // What cannot be right now is refused: regions are not split or merged while they have references.
         times[kind] += u32::from(outcome.is_ok());
         world.env.clock.sleep(chance.millis(1..150)).await;
     }
@@ -238,5 +241,6 @@ async fn load(server: &Server, time: Duration) {
     for (row, history) in histories.iter() {
         history.check().unwrap_or_else(|why| panic!("row {}: {why}", row.escape_ascii()));
     }
-    assert!(writes > 0 && reads > 0 && times.iter().all(|times| *times > 0), "too little happened");
+    let enough = if time.as_secs() < 30 { &times[..3] } else { &times[..] };
+    assert!(writes > 0 && reads > 0 && enough.iter().all(|times| *times > 0), "too little happened");
 }

@@ -17,11 +17,17 @@ final class Domain {
   private final Dice dice;
   private final String prefix;
   private final List<String> families;
+  /**
+   * Whether cells without a qualifier are written; then families are not deleted. HBase may pass over a marker of a family
+   * that stands behind such a cell, and show what it deletes (where blocks end decides).
+   */
+  private final boolean writesEmptyQualifiers;
 
   Domain(Dice dice, String prefix, List<String> families) {
     this.dice = dice;
     this.prefix = prefix;
     this.families = families;
+    writesEmptyQualifiers = dice.chance(40);
   }
 
   byte[] row() {
@@ -55,6 +61,16 @@ final class Domain {
 
   byte[] qualifier() {
     return Bytes.toBytesBinary(dice.of(QUALIFIERS));
+  }
+
+  /** A qualifier to write to. */
+  byte[] writtenQualifier() {
+    byte[] qualifier = qualifier();
+    return qualifier.length == 0 && !writesEmptyQualifiers ? Bytes.toBytes("b") : qualifier;
+  }
+
+  boolean deletesFamilies() {
+    return !writesEmptyQualifiers;
   }
 
   byte[] value() {

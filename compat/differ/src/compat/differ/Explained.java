@@ -1,6 +1,5 @@
 package compat.differ;
 
-import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
 
@@ -23,30 +22,6 @@ final class Explained {
 
       private String unmarked(String answer) {
         return answer.replace("partial ", "");
-      }
-    },
-
-    /** HBase passes over markers of families in files then. */
-    REVERSED_SCANS_OF_COLUMNS("deleted cells that HBase shows in a reversed scan of single columns") {
-      @Override
-      boolean matches(Operation operation, String left, String right) {
-        return operation.kind().equals("scan") && operation.text().contains("\"reversed\":true")
-            && operation.text().matches(".*\"families\":\\{[^}]*\\[\"(?!ALL\").*") && isPartOf(words(right), words(left));
-      }
-
-      private List<String> words(String answer) {
-        return List.of(answer.split("[ ;\\[\\]]+"));
-      }
-
-      /** Whether all of `few` stand among `many`, in their order. */
-      private boolean isPartOf(List<String> few, List<String> many) {
-        int found = 0;
-        for (String word : many) {
-          if (found < few.size() && few.get(found).equals(word)) {
-            found++;
-          }
-        }
-        return found == few.size();
       }
     };
 

@@ -114,7 +114,7 @@ final class Mutations {
 
   /** A put whose times are given. */
   private Put timed(byte[] row) {
-    return new Put(row).addColumn(domain.family(), domain.qualifier(), domain.someTime(), domain.value());
+    return new Put(row).addColumn(domain.family(), domain.writtenQualifier(), domain.someTime(), domain.value());
   }
 
   private Operation check() throws Exception {
@@ -207,9 +207,9 @@ final class Mutations {
     Put put = dice.chance(70) ? new Put(row) : new Put(row, domain.someTime());
     for (int left = dice.number(1, 4); left > 0; left--) {
       if (dice.chance(60)) {
-        put.addColumn(domain.family(), domain.qualifier(), domain.time(), domain.value());
+        put.addColumn(domain.family(), domain.writtenQualifier(), domain.time(), domain.value());
       } else {
-        put.addColumn(domain.family(), domain.qualifier(), domain.value());
+        put.addColumn(domain.family(), domain.writtenQualifier(), domain.value());
       }
     }
     if (dice.chance(5)) {
@@ -221,9 +221,11 @@ final class Mutations {
 
   private Delete delete(byte[] row) throws Exception {
     Delete delete = dice.chance(70) ? new Delete(row) : new Delete(row, domain.someTime());
-    for (int left = dice.number(0, 2); left > 0; left--) {
+    // One without columns deletes all families.
+    for (int left = dice.number(domain.deletesFamilies() ? 0 : 1, 2); left > 0; left--) {
       byte[] family = domain.family();
-      switch (dice.weighted(20, 20, 10, 10, 15, 15, 10)) {
+      int ofFamilies = domain.deletesFamilies() ? 15 : 0;
+      switch (dice.weighted(20, 20, 10, 10, ofFamilies, ofFamilies, ofFamilies)) {
         case 0 -> delete.addColumn(family, domain.qualifier());
         case 1 -> delete.addColumn(family, domain.qualifier(), domain.someTime());
         case 2 -> delete.addColumns(family, domain.qualifier());
@@ -240,7 +242,7 @@ final class Mutations {
   private Increment increment(byte[] row) throws Exception {
     Increment increment = new Increment(row);
     for (int left = dice.number(1, 2); left > 0; left--) {
-      increment.addColumn(domain.family(), domain.qualifier(), dice.number(-2, 5));
+      increment.addColumn(domain.family(), domain.writtenQualifier(), dice.number(-2, 5));
     }
     if (dice.chance(15)) {
       increment.setReturnResults(false);
@@ -254,7 +256,7 @@ final class Mutations {
   private Append append(byte[] row) throws Exception {
     Append append = new Append(row);
     for (int left = dice.number(1, 2); left > 0; left--) {
-      append.addColumn(domain.family(), domain.qualifier(), Bytes.toBytes(dice.of("", "+", "more")));
+      append.addColumn(domain.family(), domain.writtenQualifier(), Bytes.toBytes(dice.of("", "+", "more")));
     }
     if (dice.chance(15)) {
       append.setReturnResults(false);

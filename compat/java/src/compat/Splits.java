@@ -191,7 +191,8 @@ final class Splits implements Suite {
       out.seeMessage("one twice", () -> merge(false, name, 0, 0));
       out.seeMessage("one twice by force", () -> merge(true, name, 0, 0));
       out.seeMessage("that are apart", () -> merge(false, name, 0, 2));
-      out.seeMessage("of two tables", () -> admin.mergeRegionsAsync(new byte[][] {
+      // Java's client of 3.0 names the two in any order.
+      out.see("of two tables", () -> admin.mergeRegionsAsync(new byte[][] {
           admin.getRegions(name).get(0).getEncodedNameAsBytes(),
           admin.getRegions(s.name("other")).get(0).getEncodedNameAsBytes()}, true).get(60, TimeUnit.SECONDS));
       out.seeMessage("one that is not there", () -> admin.mergeRegionsAsync(new byte[][] {

@@ -77,7 +77,7 @@ final class Queries {
       get.setTimestamp(domain.someTime());
     }
     if (dice.chance(8)) {
-      get.setMaxResultsPerColumnFamily(dice.number(0, 3));
+      get.setMaxResultsPerColumnFamily(dice.number(1, 3));
     }
     if (dice.chance(8)) {
       get.setRowOffsetPerColumnFamily(dice.number(0, 3));
@@ -102,7 +102,7 @@ final class Queries {
       scan.setTimestamp(domain.someTime());
     }
     if (dice.chance(8)) {
-      scan.setMaxResultsPerColumnFamily(dice.number(0, 3));
+      scan.setMaxResultsPerColumnFamily(dice.number(1, 3));
     }
     if (dice.chance(8)) {
       scan.setRowOffsetPerColumnFamily(dice.number(0, 3));

@@ -4,6 +4,7 @@ import static compat.Rows.b;
 import static compat.Rows.get;
 import static compat.Rows.put;
 
+import java.math.BigDecimal;
 import java.util.ArrayList;
 import java.util.List;
 import org.apache.hadoop.hbase.CompareOperator;
@@ -11,7 +12,9 @@ import org.apache.hadoop.hbase.client.ColumnFamilyDescriptorBuilder;
 import org.apache.hadoop.hbase.client.Scan;
 import org.apache.hadoop.hbase.client.Table;
 import org.apache.hadoop.hbase.client.TableDescriptorBuilder;
+import org.apache.hadoop.hbase.filter.BigDecimalComparator;
 import org.apache.hadoop.hbase.filter.BinaryComparator;
+import org.apache.hadoop.hbase.filter.BinaryComponentComparator;
 import org.apache.hadoop.hbase.filter.BinaryPrefixComparator;
 import org.apache.hadoop.hbase.filter.BitComparator;
 import org.apache.hadoop.hbase.filter.ColumnCountGetFilter;
@@ -158,6 +161,16 @@ final class Filters implements Suite {
     see("bits", new ValueFilter(CompareOperator.EQUAL, new BitComparator(b("c1"), BitComparator.BitwiseOp.XOR)));
     table.put(new org.apache.hadoop.hbase.client.Put(b("r9")).addColumn(b("f"), b("long"), 1, Bytes.toBytes(-5L)));
     see("long", new SingleColumnValueFilter(b("f"), b("long"), CompareOperator.LESS, new LongComparator(3)));
+    for (String value : List.of("-1.5", "12345678901234567890.25", "2")) {
+      table.put(new org.apache.hadoop.hbase.client.Put(b("r8")).addColumn(b("f"), b("decimal" + value), 1,
+          Bytes.toBytes(new BigDecimal(value))));
+    }
+    FilterList decimals = new FilterList(new PrefixFilter(b("r8")), new QualifierFilter(CompareOperator.EQUAL,
+        new BinaryPrefixComparator(b("decimal"))), new ValueFilter(CompareOperator.GREATER_OR_EQUAL,
+        new BigDecimalComparator(new BigDecimal("2.000"))));
+    see("decimal", decimals);
+    see("component", new RowFilter(CompareOperator.GREATER, new BinaryComponentComparator(b("2"), 1)));
+    see("component of several bytes", new RowFilter(CompareOperator.EQUAL, new BinaryComponentComparator(b("r3"), 0)));
   }
 
   private void withOthers() {

@@ -2,6 +2,7 @@ package compat.differ;
 
 import java.util.ArrayList;
 import java.util.List;
+import java.util.TreeSet;
 import org.apache.hadoop.hbase.CompareOperator;
 import org.apache.hadoop.hbase.filter.BinaryComparator;
 import org.apache.hadoop.hbase.filter.BinaryComponentComparator;
@@ -18,6 +19,7 @@ import org.apache.hadoop.hbase.filter.FamilyFilter;
 import org.apache.hadoop.hbase.filter.Filter;
 import org.apache.hadoop.hbase.filter.FilterList;
 import org.apache.hadoop.hbase.filter.FirstKeyOnlyFilter;
+import org.apache.hadoop.hbase.filter.FirstKeyValueMatchingQualifiersFilter;
 import org.apache.hadoop.hbase.filter.FuzzyRowFilter;
 import org.apache.hadoop.hbase.filter.InclusiveStopFilter;
 import org.apache.hadoop.hbase.filter.KeyOnlyFilter;
@@ -127,7 +129,7 @@ final class Filters {
   }
 
   private Filter ofColumns() {
-    return switch (dice.number(0, 11)) {
+    return switch (dice.number(0, 12)) {
       case 0 -> new FamilyFilter(operator(), new BinaryComparator(domain.family()));
       case 1 -> new QualifierFilter(operator(), comparator());
       case 2 -> new ColumnPrefixFilter(domain.qualifier());
@@ -139,9 +141,16 @@ final class Filters {
       case 7 -> times();
       case 8 -> new FirstKeyOnlyFilter();
       case 9 -> new KeyOnlyFilter(dice.chance(50));
+      case 11 -> upTo();
       case 10 -> new DependentColumnFilter(domain.family(), domain.qualifier(), dice.chance(50));
       default -> new DependentColumnFilter(domain.family(), domain.qualifier(), dice.chance(50), operator(), comparator());
     };
+  }
+
+  private Filter upTo() {
+    TreeSet<byte[]> qualifiers = new TreeSet<>(Bytes.BYTES_COMPARATOR);
+    qualifiers.addAll(domain.qualifiers(1, 3));
+    return new FirstKeyValueMatchingQualifiersFilter(qualifiers);
   }
 
   private byte[] bound() {

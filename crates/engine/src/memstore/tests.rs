@@ -250,3 +250,28 @@ fn insert_costs() {
         );
     }
 }
+
+/// In a memstore large enough for high towers, with other cells between the two.
+#[test]
+fn a_cell_written_twice_is_there_once_among_many() {
+    let count: u64 = if cfg!(miri) { 50 } else { 30_000 };
+    let memstore = Memstore::new(CellOrder::Plain);
+    for at in 0..count {
+        let row = at.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes();
+        let cells: [(&[u8], &[u8]); 5] =
+            [(b"x", b"1"), (b"", b"first"), (b"a", b"1"), (b"b", b"1"), (b"", b"last")];
+        let mut writer = memstore.write();
+        for (qualifier, value) in cells {
+            writer.insert(&put(&row, qualifier, 1, value).view(at + 1));
+        }
+        drop(writer);
+        let mut cursor = memstore.cursor();
+        cursor.seek(&KeyBuf::first_on_row(&row));
+        assert_eq!(cursor.cell().unwrap().value, b"last", "row {at}");
+        cursor.next();
+        assert_eq!(cursor.cell().unwrap().qualifier(), b"a", "row {at}");
+        cursor.seek_before(&KeyBuf::new(&row, b"f", b"a", 2, CellType::Put as u8));
+        assert_eq!(cursor.cell().unwrap().value, b"last", "row {at}");
+    }
+    assert_eq!(all(&memstore).len() as u64, 4 * count);
+}

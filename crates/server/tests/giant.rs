@@ -36,8 +36,7 @@ fn a_row_larger_than_memory_is_read_in_pieces() {
         "hbase.ipc.max.request.size=4m",
         "hbase.hregion.memstore.flush.size=16m",
     ];
-    let server =
-        Server::start_with(&dir.join("data"), &settings.map(|setting| ["--set", setting]).concat());
+    let server = Server::start_with(&dir.join("data"), &settings.map(|setting| ["--set", setting]).concat());
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let registry = Registry::zookeeper(&server.zookeeper(), "/hbase");

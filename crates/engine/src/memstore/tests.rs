@@ -251,27 +251,36 @@ fn insert_costs() {
     }
 }
 
-/// In a memstore large enough for high towers, with other cells between the two.
+/// Writes of several cells, some of them twice, in a memstore large enough for high towers.
 #[test]
-fn a_cell_written_twice_is_there_once_among_many() {
-    let count: u64 = if cfg!(miri) { 50 } else { 30_000 };
+fn of_cells_written_twice_by_one_write_the_last_stays_among_many() {
+    let writes: u64 = if cfg!(miri) { 30 } else { 20_000 };
+    let random = base::testing::SeededRandom::new(5);
+    let below = |bound: u64| base::env::Random::next_u64(&random) % bound;
     let memstore = Memstore::new(CellOrder::Plain);
-    for at in 0..count {
-        let row = at.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes();
-        let cells: [(&[u8], &[u8]); 5] =
-            [(b"x", b"1"), (b"", b"first"), (b"a", b"1"), (b"b", b"1"), (b"", b"last")];
+    let mut model: BTreeMap<(Vec<u8>, std::cmp::Reverse<u64>), Vec<u8>> = BTreeMap::new();
+    let key_of = |cell: &KeyValue| cell.view(0).key.to_vec();
+    for seq_id in 1..=writes {
+        let row = format!("000789aq-{:02}", below(40));
         let mut writer = memstore.write();
-        for (qualifier, value) in cells {
-            writer.insert(&put(&row, qualifier, 1, value).view(at + 1));
+        let mut written = Vec::new();
+        for value in 0..9_u64 {
+            let qualifier = [&b""[..], b"\x00", b"a", b"c", b"longer", b"\xff"][below(6) as usize];
+            let timestamp = if below(3) == 0 { 8 } else { 100 + seq_id as i64 };
+            let cell = put(row.as_bytes(), qualifier, timestamp, &value.to_be_bytes());
+            writer.insert(&cell.view(seq_id));
+            model.insert((key_of(&cell), std::cmp::Reverse(seq_id)), value.to_be_bytes().to_vec());
+            written.push(cell);
         }
         drop(writer);
-        let mut cursor = memstore.cursor();
-        cursor.seek(&KeyBuf::first_on_row(&row));
-        assert_eq!(cursor.cell().unwrap().value, b"last", "row {at}");
-        cursor.next();
-        assert_eq!(cursor.cell().unwrap().qualifier(), b"a", "row {at}");
-        cursor.seek_before(&KeyBuf::new(&row, b"f", b"a", 2, CellType::Put as u8));
-        assert_eq!(cursor.cell().unwrap().value, b"last", "row {at}");
+        for cell in written {
+            let mut cursor = memstore.cursor();
+            cursor.seek(cell.view(0).key);
+            let found = cursor.cell().unwrap();
+            let expected = &model[&(key_of(&cell), std::cmp::Reverse(seq_id))];
+            assert_eq!((found.key, found.seq_id), (cell.view(0).key, seq_id));
+            assert_eq!(found.value, &expected[..], "write {seq_id}");
+        }
     }
-    assert_eq!(all(&memstore).len() as u64, 4 * count);
+    assert_eq!(all(&memstore).len(), model.len());
 }

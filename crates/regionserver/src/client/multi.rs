@@ -250,7 +250,7 @@ impl Answering<'_> {
             .as_ref()
             .ok_or_else(|| JavaException::do_not_retry("Action without a Get or a mutation"))?;
         let mutation = from_proto::mutation(mutation, &mut self.cells, self.nonce_group)?;
-        self.quota.has_written(mutation_bytes(&mutation));
+        self.quota.has_written(|| mutation_bytes(&mutation));
         Ok(mutation)
     }
 

@@ -28,7 +28,7 @@ pub(super) async fn mutate(
     let mut quota = server.admit(&context, &region, || Planned { writes: 1, ..Planned::default() })?;
     let mut cells = context.codec.read(cells);
     let mutation = from_proto::mutation(&request.mutation, &mut cells, request.nonce_group())?;
-    quota.has_written(mutation_bytes(&mutation));
+    quota.has_written(|| mutation_bytes(&mutation));
     let condition = request.condition.as_ref().map(from_proto::condition).transpose()?;
     let mut response = proto::MutateResponse::default();
     let mut block = CellBlock::new();

@@ -93,10 +93,10 @@ impl Operation {
         }
     }
 
-    /// So many bytes of cells were to be written.
-    pub fn has_written(&mut self, bytes: usize) {
+    /// So many bytes of cells were to be written; counted only where a quota asks.
+    pub fn has_written(&mut self, bytes: impl FnOnce() -> usize) {
         if let Some(bounded) = &mut self.bounded {
-            bounded.bytes_written = bounded.bytes_written.saturating_add(bytes as i64);
+            bounded.bytes_written = bounded.bytes_written.saturating_add(bytes() as i64);
         }
     }
 

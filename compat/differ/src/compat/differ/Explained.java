@@ -12,7 +12,7 @@ final class Explained {
 
   /** A kind of difference. */
   enum Kind {
-    /** Where answers are cut depends on the size that cells have in Java's memory, and with it what is marked. */
+    /** HBase ends some answers by the size of cells in Java's memory; not all of these differences are understood. */
     MARKS_OF_BATCHES("the marks of partial results in a scan with a batch") {
       @Override
       boolean matches(Operation operation, String left, String right) {

@@ -4,9 +4,11 @@
 pub mod cleaner;
 pub mod janitor;
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use base::BoxFuture;
 use base::env::TaskClass;
 
 use crate::master::Master;
@@ -77,28 +79,32 @@ impl Turn {
 }
 
 /// Begins to run both from time to time, for as long as the master lives.
-pub(crate) fn start(master: &std::sync::Arc<Master>) {
-    let env = &master.context().env;
-    let (weak, clock, period) =
-        (std::sync::Arc::downgrade(master), env.clock.clone(), master.chores().janitor_period);
-    env.spawn(TaskClass::Service, async move {
-        loop {
-            clock.sleep(period.max(PERIOD_MIN)).await;
-            let Some(master) = weak.upgrade() else { return };
+pub(crate) fn start(master: &Arc<Master>) {
+    let ChoreOptions { janitor_period, cleaner_period, .. } = *master.chores();
+    every(master, janitor_period, |master| {
+        Box::pin(async move {
             if master.janitor().turn.is_enabled() {
                 janitor::run(&master).await;
             }
-        }
+        })
     });
-    let (weak, clock, period) =
-        (std::sync::Arc::downgrade(master), env.clock.clone(), master.chores().cleaner_period);
+    every(master, cleaner_period, |master| {
+        Box::pin(async move {
+            if master.cleaner().turn.is_enabled() {
+                cleaner::run(&master).await;
+            }
+        })
+    });
+}
+
+fn every(master: &Arc<Master>, period: Duration, chore: fn(Arc<Master>) -> BoxFuture<'static, ()>) {
+    let env = &master.context().env;
+    let (weak, clock) = (Arc::downgrade(master), env.clock.clone());
     env.spawn(TaskClass::Service, async move {
         loop {
             clock.sleep(period.max(PERIOD_MIN)).await;
             let Some(master) = weak.upgrade() else { return };
-            if master.cleaner().turn.is_enabled() {
-                cleaner::run(&master).await;
-            }
+            chore(master).await;
         }
     });
 }

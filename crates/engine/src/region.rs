@@ -11,7 +11,9 @@
 //!
 //! Not here: when to flush and compact (`budget::Maintenance`), which server has which region.
 
+mod batch;
 mod change;
+mod check;
 mod close;
 mod compact;
 mod delta;

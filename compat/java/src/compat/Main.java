@@ -63,12 +63,14 @@ public final class Main {
       return;
     }
     Configuration conf = HBaseConfiguration.create();
+    Transcript out = new Transcript(System.out);
+    Patience.watch(out);
     for (String name : chosen(arguments)) {
       Suite suite = DEFAULT.containsKey(name) ? DEFAULT.get(name) : FURTHER.get(name);
       if (suite == null) {
         throw new IllegalArgumentException("no suite " + name);
       }
-      run(name, suite, conf);
+      run(name, suite, conf, out);
     }
     // Threads of the client library must not keep a finished run alive.
     System.exit(0);
@@ -86,8 +88,7 @@ public final class Main {
     return names.isEmpty() ? new ArrayList<>(DEFAULT.keySet()) : names;
   }
 
-  private static void run(String name, Suite suite, Configuration conf) {
-    Transcript out = new Transcript(System.out);
+  private static void run(String name, Suite suite, Configuration conf, Transcript out) {
     out.suite(name);
     // A suite that breaks off says so in its transcript, and the next one runs all the same.
     try (Session session = new Session(conf, name, out)) {

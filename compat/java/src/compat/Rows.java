@@ -54,6 +54,10 @@ final class Rows {
 
   /** All results of a scan. */
   static List<Result> all(Table table, Scan scan) throws Exception {
+    return Patience.read(() -> allAtOnce(table, scan));
+  }
+
+  private static List<Result> allAtOnce(Table table, Scan scan) throws Exception {
     List<Result> results = new ArrayList<>();
     try (ResultScanner scanner = table.getScanner(scan)) {
       for (Result result = scanner.next(); result != null; result = scanner.next()) {

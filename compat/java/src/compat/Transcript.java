@@ -11,6 +11,7 @@ final class Transcript {
   }
 
   private final PrintStream out;
+  private volatile long lastLineNs = System.nanoTime();
 
   Transcript(PrintStream out) {
     this.out = out;
@@ -25,8 +26,14 @@ final class Transcript {
   }
 
   void line(String text) {
+    lastLineNs = System.nanoTime();
     out.println(text);
     out.flush();
+  }
+
+  /** Seconds since the last line. */
+  long silentForS() {
+    return (System.nanoTime() - lastLineNs) / 1_000_000_000;
   }
 
   /** Notes what `question` answers, or the class of the exception it throws. */

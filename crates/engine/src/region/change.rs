@@ -18,7 +18,8 @@ use hfile::Block;
 use crate::error::{Error, Result};
 use crate::nonces::{Claim, Turn};
 use crate::region::Region;
-use crate::region::encode::{self, Batch};
+use crate::region::batch::Batch;
+use crate::region::check::{check_cell, check_row, check_size};
 use crate::region::write::{Halt, Published};
 
 /// What became of a change.
@@ -93,7 +94,7 @@ impl Region {
         self.counters.count_writes(mutations.len());
         self.admit()?;
         for (at, mutation) in mutations.iter().enumerate() {
-            match encode::check_row(self, &mutation.row) {
+            match check_row(self, &mutation.row) {
                 Err(Error::WrongRegion { .. }) if at > 0 => {
                     let row = mutation.row.escape_ascii();
                     return Err(Error::bad_request(format!("Requested row out of range '{row}'")));
@@ -189,7 +190,7 @@ impl Region {
 
     /// What can be refused without a look at the row.
     fn check_change(&self, condition: Option<&Condition>, mutations: &[Mutation], row: &Bytes) -> Result<()> {
-        encode::check_row(self, row)?;
+        check_row(self, row)?;
         if mutations.iter().any(|mutation| mutation.row != row) {
             return Err(Error::bad_request("All rows of an atomic batch must be the same"));
         }
@@ -203,7 +204,7 @@ impl Region {
     }
 
     fn check_condition(&self, condition: &Condition) -> Result<()> {
-        encode::check_row(self, &condition.row)?;
+        check_row(self, &condition.row)?;
         if let Test::Column(test) = &condition.test {
             self.store_of(&test.family)?;
         }
@@ -213,8 +214,8 @@ impl Region {
     fn check_cells(&self, mutations: &[Mutation]) -> Result<()> {
         for mutation in mutations.iter().filter(|mutation| mutation.kind.reads()) {
             for cell in mutation.cells.iter().map(|cell| cell.view(0)) {
-                encode::check_cell(mutation, &cell)?;
-                encode::check_size(self, &cell)?;
+                check_cell(mutation, &cell)?;
+                check_size(self, &cell)?;
             }
         }
         Ok(())

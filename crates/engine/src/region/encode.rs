@@ -1,48 +1,27 @@
-//! A batch on its way in: checked, and its cells encoded once, as the log and the memstore take them.
+//! Cells on their way in, encoded once, as the log and the memstore take them.
 //!
 //! Per mutation all or nothing: what fails a check leaves no bytes behind. What increments and appends write is computed
-//! elsewhere (`region::delta`). Timestamps that the server gives are filled in when the batch is published. Cells that are not to be logged are kept apart, so that the bytes of the others are
-//! the log's as they are.
+//! elsewhere (`region::delta`). Timestamps that the server gives are filled in when the batch is published. Cells that
+//! are not to be logged stand among the others, for of two that are equal the later one counts; only where there are
+//! some, the log's bytes are a copy.
 
 use std::sync::Arc;
 
 use bytes::{BufMut, Bytes, BytesMut};
-use cell::cell::{LENGTHS_LEN, ROW_LEN_MAX};
+use cell::cell::LENGTHS_LEN;
 use cell::key::TIMESTAMP_TYPE_LEN;
-use cell::mutation::{Durability, Mutation, MutationKind};
+use cell::mutation::{Durability, Mutation};
 use cell::schema::FamilyDescriptor;
 use cell::{Cell, CellType, KeyValue, LATEST_TIMESTAMP};
 use wal::Scope;
 
 use crate::error::{Error, Result};
 use crate::region::Region;
+use crate::region::check::{check_cell, check_size};
 use crate::store::RegionView;
 
 /// Bytes of the length before each cell in a log.
 pub(super) const LENGTH_LEN: usize = 4;
-
-/// Mutations of one region that become visible together.
-#[derive(Default)]
-pub(super) struct Batch {
-    pub(super) logged: Cells,
-    pub(super) unlogged: Cells,
-    /// Of the mutations with cells.
-    pub(super) rows: Vec<Bytes>,
-    /// The nonce of the first mutation that has one.
-    pub(super) nonce: (u64, u64),
-    /// Puts that the server stamps get no timestamp below this one.
-    pub(super) puts_not_before: Option<i64>,
-    /// The cells that are told to who asked for the mutation.
-    pub(super) answers: Vec<Answer>,
-}
-
-/// A cell to be told: which one of which mutation.
-#[derive(Clone, Copy)]
-pub(super) struct Answer {
-    mutation: usize,
-    is_logged: bool,
-    index: usize,
-}
 
 /// Encoded cells: `(length 4 | KeyValue)*`.
 #[derive(Default)]
@@ -53,15 +32,16 @@ pub(super) struct Cells {
 
 /// Where a cell lies in the bytes, and what is still to be done to it.
 #[derive(Clone, Copy)]
-pub(super) struct EncodedCell {
+struct EncodedCell {
     /// Offset of the KeyValue, behind its length.
     start: usize,
     key_len: usize,
     value_len: usize,
     tags_len: usize,
     /// Index of its store.
-    pub(super) store: usize,
-    pub(super) stamp: Stamp,
+    store: usize,
+    stamp: Stamp,
+    is_logged: bool,
 }
 
 /// Which timestamp a cell gets.
@@ -77,130 +57,38 @@ pub(super) enum Stamp {
     Newest(u32),
 }
 
-impl Batch {
-    pub(super) fn is_empty(&self) -> bool {
-        self.rows.is_empty()
-    }
-
-    /// Adds a mutation of `region`.
-    ///
-    /// # Errors
-    /// The first check that fails; the batch is then as before.
-    pub(super) fn add(&mut self, region: &Region, mutation: &Mutation) -> Result<()> {
-        check_row(region, &mutation.row)?;
-        if mutation.kind.reads() {
-            return Err(Error::bad_request(format!("no {:?} in a batch of several rows", mutation.kind)));
-        }
-        let puts_not_before = self.puts_not_before;
-        let cells = self.cells_of(is_logged(region, mutation));
-        let before = cells.mark();
-        let added = match mutation.cells.is_empty() && mutation.kind == MutationKind::Delete {
-            true => cells.add_row_delete(region, mutation),
-            false => cells.add_all(region, mutation, puts_not_before),
-        };
-        if let Err(error) = added {
-            cells.cut(before);
-            return Err(error);
-        }
-        if cells.mark() != before {
-            self.rows.push(mutation.row.clone());
-        }
-        self.note_nonce(mutation);
-        Ok(())
-    }
-
-    /// Adds what the increment or append at the index `at` of its call writes.
-    pub(super) fn add_computed(
-        &mut self,
-        region: &Region,
-        (at, mutation): (usize, &Mutation),
-        computed: &[(usize, KeyValue, Stamp)],
-    ) {
-        let is_logged = is_logged(region, mutation);
-        for (store, cell, stamp) in computed {
-            let cells = self.cells_of(is_logged);
-            let index = cells.len();
-            cells.add(*store, cell, *stamp);
-            if mutation.return_results {
-                self.answers.push(Answer { mutation: at, is_logged, index });
-            }
-        }
-        if !computed.is_empty() {
-            self.rows.push(mutation.row.clone());
-        }
-        self.note_nonce(mutation);
-    }
-
-    fn note_nonce(&mut self, mutation: &Mutation) {
-        if self.nonce.1 == 0 {
-            self.nonce = mutation.nonce;
-        }
-    }
-
-    fn cells_of(&mut self, is_logged: bool) -> &mut Cells {
-        if is_logged { &mut self.logged } else { &mut self.unlogged }
-    }
-
-    /// The cells to be told, each with the index of its mutation; stamped.
-    pub(super) fn take_answers(&mut self) -> Vec<(usize, KeyValue)> {
-        let answers = std::mem::take(&mut self.answers);
-        let told = answers.into_iter().map(|answer| {
-            let cells = if answer.is_logged { &self.logged } else { &self.unlogged };
-            let (cell, _, stamp) = cells.cell(answer.index);
-            debug_assert_eq!(stamp, Stamp::Given);
-            (answer.mutation, cell.to_key_value())
-        });
-        told.collect()
-    }
-
-    /// The cells to be logged and those not to be.
-    pub(super) fn both(&mut self) -> [&mut Cells; 2] {
-        [&mut self.logged, &mut self.unlogged]
-    }
-
-    /// Gives the remaining cells the timestamp `now`.
-    pub(super) fn stamp_now(&mut self, now: i64) {
-        self.logged.stamp_now(now);
-        self.unlogged.stamp_now(now);
-    }
-}
-
-fn is_logged(region: &Region, mutation: &Mutation) -> bool {
-    region.durability_of(mutation) != Durability::SkipWal
-}
-
-pub(super) fn check_row(region: &Region, row: &Bytes) -> Result<()> {
-    if row.is_empty() {
-        return Err(Error::bad_request("Row length is 0"));
-    }
-    if row.len() > ROW_LEN_MAX {
-        return Err(Error::bad_request(format!("Row length {} is > {ROW_LEN_MAX}", row.len())));
-    }
-    region.check_contains(row)
-}
-
 impl Cells {
-    fn mark(&self) -> (usize, usize) {
+    /// Where the next mutation begins, for [`Cells::cut`].
+    pub(super) fn mark(&self) -> (usize, usize) {
         (self.bytes.len(), self.at.len())
     }
 
-    fn cut(&mut self, (bytes, cells): (usize, usize)) {
+    /// Takes back what was added since `mark`.
+    pub(super) fn cut(&mut self, (bytes, cells): (usize, usize)) {
         self.bytes.truncate(bytes);
         self.at.truncate(cells);
     }
 
     /// A marker in every family: what a delete without cells means.
-    fn add_row_delete(&mut self, region: &Region, mutation: &Mutation) -> Result<()> {
+    pub(super) fn add_row_delete(&mut self, region: &Region, mutation: &Mutation) -> Result<()> {
+        let is_logged = is_logged(region, mutation);
         for (store, family) in region.families().iter().enumerate() {
             let kind = CellType::DeleteFamily;
             let cell = KeyValue::new(&mutation.row, &family.name, &[], mutation.timestamp, kind, &[]);
-            self.add(store, &cell, stamp_of(mutation.timestamp));
+            self.add(store, &cell, stamp_of(mutation.timestamp), is_logged);
         }
         Ok(())
     }
 
-    fn add_all(&mut self, region: &Region, mutation: &Mutation, puts_not_before: Option<i64>) -> Result<()> {
+    /// The cells of a mutation, checked.
+    pub(super) fn add_all(
+        &mut self,
+        region: &Region,
+        mutation: &Mutation,
+        puts_not_before: Option<i64>,
+    ) -> Result<()> {
         let first = self.at.len();
+        let is_logged = is_logged(region, mutation);
         for key_value in &mutation.cells {
             let cell = key_value.view(0);
             check_cell(mutation, &cell)?;
@@ -216,8 +104,8 @@ impl Cells {
             };
             check_size(region, &cell)?;
             match mutation.ttl_ms {
-                None => self.add(store, key_value, stamp),
-                Some(ttl_ms) => self.add(store, &with_ttl(&cell, ttl_ms)?, stamp),
+                None => self.add(store, key_value, stamp, is_logged),
+                Some(ttl_ms) => self.add(store, &with_ttl(&cell, ttl_ms)?, stamp, is_logged),
             }
         }
         Ok(())
@@ -234,7 +122,8 @@ impl Cells {
         earlier.count() as u32 + 1
     }
 
-    fn add(&mut self, store: usize, cell: &KeyValue, stamp: Stamp) {
+    /// One cell of the store with the index `store`.
+    pub(super) fn add(&mut self, store: usize, cell: &KeyValue, stamp: Stamp, is_logged: bool) {
         let bytes = cell.bytes();
         let view = cell.view(0);
         self.bytes.reserve(LENGTH_LEN + bytes.len());
@@ -242,14 +131,10 @@ impl Cells {
         let start = self.bytes.len();
         self.bytes.put_slice(bytes);
         let (key_len, value_len, tags_len) = (view.key.len(), view.value.len(), view.tags.len());
-        self.at.push(EncodedCell { start, key_len, value_len, tags_len, store, stamp });
+        self.at.push(EncodedCell { start, key_len, value_len, tags_len, store, stamp, is_logged });
     }
 
-    pub(super) fn is_empty(&self) -> bool {
-        self.at.is_empty()
-    }
-
-    /// Bytes as the log takes them.
+    /// Bytes as the log takes them, of cells that are not to be logged too.
     pub(super) fn bytes_len(&self) -> usize {
         self.bytes.len()
     }
@@ -277,7 +162,8 @@ impl Cells {
         }
     }
 
-    fn stamp_now(&mut self, now: i64) {
+    /// Gives the remaining cells the timestamp `now`.
+    pub(super) fn stamp_now(&mut self, now: i64) {
         for index in 0..self.at.len() {
             match self.at[index].stamp {
                 Stamp::Given => {}
@@ -323,10 +209,31 @@ impl Cells {
         }
     }
 
-    /// The bytes as a log takes them.
-    pub(super) fn into_bytes(self) -> Bytes {
-        self.bytes.freeze()
+    /// The cells to be logged, as a log takes them, and how many they are.
+    pub(super) fn into_logged(self) -> (Bytes, u32) {
+        let count = self.at.iter().filter(|at| at.is_logged).count();
+        if count == self.at.len() {
+            return (self.bytes.freeze(), count as u32);
+        }
+        let mut logged = BytesMut::new();
+        for at in self.at.iter().filter(|at| at.is_logged) {
+            logged.put_slice(&self.bytes[at.start - LENGTH_LEN..at.start + at.len()]);
+        }
+        (logged.freeze(), count as u32)
     }
+}
+
+impl EncodedCell {
+    /// Bytes of the KeyValue.
+    fn len(&self) -> usize {
+        let tags_len = if self.tags_len == 0 { 0 } else { 2 + self.tags_len };
+        LENGTHS_LEN + self.key_len + self.value_len + tags_len
+    }
+}
+
+/// Whether the cells of a mutation go into the log.
+pub(super) fn is_logged(region: &Region, mutation: &Mutation) -> bool {
+    region.durability_of(mutation) != Durability::SkipWal
 }
 
 /// The families whose changes are replicated, as the log names them.
@@ -347,31 +254,6 @@ pub(super) fn stamp_of(timestamp: i64) -> Stamp {
     if timestamp == LATEST_TIMESTAMP { Stamp::Now } else { Stamp::Given }
 }
 
-/// A cell as HBase shows it, whose timestamp may stand for the server's clock.
-fn shown(cell: &Cell<'_>) -> String {
-    if cell.timestamp() != LATEST_TIMESTAMP {
-        return format!("{cell:?}");
-    }
-    let (row, family) = (cell.row().escape_ascii(), cell.family().escape_ascii());
-    let (qualifier, kind, value_len) = (cell.qualifier().escape_ascii(), cell.kind(), cell.value.len());
-    format!("{row}/{family}:{qualifier}/LATEST_TIMESTAMP/{kind:?}/vlen={value_len}/seqid={}", cell.seq_id)
-}
-
-/// Checks a cell that a client sent; what the server adds to it does not count.
-///
-/// Source: HBase `RSRpcServices.checkCellSizeLimit`.
-pub(super) fn check_size(region: &Region, cell: &Cell<'_>) -> Result<()> {
-    let limit = region.options().cell_bytes_max;
-    let bytes = LENGTH_LEN + cell.serialized_len();
-    if limit > 0 && bytes as u64 > limit {
-        return Err(Error::bad_request(format!(
-            "Cell[{}] with size {bytes} exceeds limit of {limit} bytes",
-            shown(cell)
-        )));
-    }
-    Ok(())
-}
-
 /// The cell with a time to live of its own.
 fn with_ttl(cell: &Cell<'_>, ttl_ms: i64) -> Result<KeyValue> {
     let tags = cell::tags::joined(&[cell.tags], Some(ttl_ms)).ok_or_else(too_many_tags)?;
@@ -381,21 +263,4 @@ fn with_ttl(cell: &Cell<'_>, ttl_ms: i64) -> Result<KeyValue> {
 
 pub(super) fn too_many_tags() -> Error {
     Error::bad_request("more tags than a cell can have")
-}
-
-pub(super) fn check_cell(mutation: &Mutation, cell: &Cell<'_>) -> Result<()> {
-    if cell.row() != &mutation.row[..] {
-        return Err(Error::bad_request(format!(
-            "The row in {cell:?} doesn't match the original one {}",
-            mutation.row.escape_ascii()
-        )));
-    }
-    let fits = match mutation.kind {
-        MutationKind::Put | MutationKind::Increment | MutationKind::Append => cell.kind() == CellType::Put,
-        MutationKind::Delete => cell.kind().is_delete(),
-    };
-    if !fits {
-        return Err(Error::bad_request(format!("{cell:?} is no cell of a {:?}", mutation.kind)));
-    }
-    Ok(())
 }

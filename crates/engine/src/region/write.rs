@@ -15,7 +15,8 @@ use hfile::{Block, Miss, Stop};
 
 use crate::budget::FlushReason;
 use crate::error::{Error, Result};
-use crate::region::encode::{Batch, Cells, Stamp};
+use crate::region::batch::Batch;
+use crate::region::encode::{Cells, Stamp};
 use crate::region::{Publish, Region};
 
 /// A batch in the log's queue and in the memstores.
@@ -145,12 +146,12 @@ impl Region {
         batch: &mut Batch,
         warm: &[Arc<Block>],
     ) -> std::result::Result<Published, Halt> {
-        if batch.logged.bytes_len() > wal::CELLS_LEN_MAX {
-            let bytes = batch.logged.bytes_len();
+        if batch.cells.bytes_len() > wal::CELLS_LEN_MAX {
+            let bytes = batch.cells.bytes_len();
             let what = format!("a batch of {bytes} bytes is larger than an edit of the log can be");
             return Err(Error::bad_request(what).into());
         }
-        batch.both().into_iter().try_for_each(|cells| self.settle_newest(cells, warm))?;
+        self.settle_newest(&mut batch.cells, warm)?;
         Ok(self.publish(std::mem::take(batch))?)
     }
 
@@ -176,18 +177,17 @@ impl Region {
         let mut publish = self.publish_lock()?;
         self.check_serving()?;
         let now = publish.timestamp(self.services.env.clock.now_ms());
-        batch.stamp_now(now);
+        batch.cells.stamp_now(now);
         let seq_id = self.mvcc.next_seq_id();
         let view = self.view.load();
-        if batch.logged.has_tags() || batch.unlogged.has_tags() {
+        if batch.cells.has_tags() {
             self.has_tags.store(true, Ordering::Relaxed);
         }
         // The memstores first: as soon as the log has the edit, the read point may pass it.
-        batch.logged.insert_into(&view, seq_id);
-        batch.unlogged.insert_into(&view, seq_id);
+        batch.cells.insert_into(&view, seq_id);
         let answers = batch.take_answers();
-        let (logged, count) = (!batch.logged.is_empty(), batch.logged.len() as u32);
-        self.append_edit(seq_id, now as u64, batch.logged.into_bytes(), count, batch.nonce, logged);
+        let (bytes, count) = batch.cells.into_logged();
+        self.append_edit(seq_id, now as u64, bytes, count, batch.nonce, count > 0);
         let memstore_bytes = self.charge(&mut publish);
         drop(publish);
         if memstore_bytes > self.flush_bytes {

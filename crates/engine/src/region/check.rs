@@ -1,0 +1,62 @@
+//! What is checked of a mutation before anything of it is encoded.
+
+use bytes::Bytes;
+use cell::cell::ROW_LEN_MAX;
+use cell::mutation::{Mutation, MutationKind};
+use cell::{Cell, CellType, LATEST_TIMESTAMP};
+
+use crate::error::{Error, Result};
+use crate::region::Region;
+use crate::region::encode::LENGTH_LEN;
+
+pub(super) fn check_row(region: &Region, row: &Bytes) -> Result<()> {
+    if row.is_empty() {
+        return Err(Error::bad_request("Row length is 0"));
+    }
+    if row.len() > ROW_LEN_MAX {
+        return Err(Error::bad_request(format!("Row length {} is > {ROW_LEN_MAX}", row.len())));
+    }
+    region.check_contains(row)
+}
+
+/// A cell as HBase shows it, whose timestamp may stand for the server's clock.
+fn shown(cell: &Cell<'_>) -> String {
+    if cell.timestamp() != LATEST_TIMESTAMP {
+        return format!("{cell:?}");
+    }
+    let (row, family) = (cell.row().escape_ascii(), cell.family().escape_ascii());
+    let (qualifier, kind, value_len) = (cell.qualifier().escape_ascii(), cell.kind(), cell.value.len());
+    format!("{row}/{family}:{qualifier}/LATEST_TIMESTAMP/{kind:?}/vlen={value_len}/seqid={}", cell.seq_id)
+}
+
+/// Checks a cell that a client sent; what the server adds to it does not count.
+///
+/// Source: HBase `RSRpcServices.checkCellSizeLimit`.
+pub(super) fn check_size(region: &Region, cell: &Cell<'_>) -> Result<()> {
+    let limit = region.options().cell_bytes_max;
+    let bytes = LENGTH_LEN + cell.serialized_len();
+    if limit > 0 && bytes as u64 > limit {
+        return Err(Error::bad_request(format!(
+            "Cell[{}] with size {bytes} exceeds limit of {limit} bytes",
+            shown(cell)
+        )));
+    }
+    Ok(())
+}
+
+pub(super) fn check_cell(mutation: &Mutation, cell: &Cell<'_>) -> Result<()> {
+    if cell.row() != &mutation.row[..] {
+        return Err(Error::bad_request(format!(
+            "The row in {cell:?} doesn't match the original one {}",
+            mutation.row.escape_ascii()
+        )));
+    }
+    let fits = match mutation.kind {
+        MutationKind::Put | MutationKind::Increment | MutationKind::Append => cell.kind() == CellType::Put,
+        MutationKind::Delete => cell.kind().is_delete(),
+    };
+    if !fits {
+        return Err(Error::bad_request(format!("{cell:?} is no cell of a {:?}", mutation.kind)));
+    }
+    Ok(())
+}

@@ -219,6 +219,26 @@ fn what_is_not_to_be_logged_is_lost_by_a_crash_and_kept_by_a_flush() {
     });
 }
 
+/// Whether a cell goes into the log does not matter for which of two equal ones counts: the later one of the write.
+#[test]
+fn the_later_of_two_equal_cells_of_a_write_counts_logged_or_not() {
+    run(async {
+        let unlogged = |mutation| Mutation { durability: Durability::SkipWal, ..mutation };
+        for later_is_logged in [false, true] {
+            let (opened, memory, env) = fresh(options()).await;
+            let (first, later) = (put_at("a", "f", "q", 5, "first"), put_at("a", "f", "q", 5, "later"));
+            let (first, later) =
+                if later_is_logged { (unlogged(first), later) } else { (first, unlogged(later)) };
+            opened.region.batch_atomic(vec![first, later]).await.unwrap();
+            assert_eq!(values(&opened.region).await, "a=later");
+            let crashed = memory.crash(&mut || 0);
+            let reopened = open(&env, Arc::new(crashed), options()).await.unwrap();
+            let logged = if later_is_logged { "a=later" } else { "a=first" };
+            assert_eq!(values(&reopened.region).await, logged);
+        }
+    });
+}
+
 #[test]
 fn a_full_memstore_refuses_writes_until_it_is_flushed() {
     run(async {

@@ -61,7 +61,6 @@ impl Filtered {
             },
             ReturnCode::NextCol if last_of_row => Match::NextRow,
             ReturnCode::NextCol => matcher.pass_column(cell),
-            ReturnCode::SeekNextUsingHint if last_of_row => Match::NextRow,
             ReturnCode::SeekNextUsingHint => return Ok(Verdict::Hint),
             ReturnCode::Include => return Ok(self.count(matcher, cell, rules)),
             ReturnCode::IncludeAndNextCol if rules == Match::Include => {

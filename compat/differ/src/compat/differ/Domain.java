@@ -22,11 +22,14 @@ final class Domain {
    * that stands behind such a cell, and show what it deletes (where blocks end decides).
    */
   private final boolean writesEmptyQualifiers;
+  /** HBase fails in families with NEW_VERSION_BEHAVIOR where a cell without a qualifier was deleted. */
+  private final boolean deletesEmptyQualifiers;
 
-  Domain(Dice dice, String prefix, List<String> families) {
+  Domain(Dice dice, String prefix, Schema schema) {
     this.dice = dice;
     this.prefix = prefix;
-    this.families = families;
+    families = schema.families();
+    deletesEmptyQualifiers = !schema.hasNewVersionBehavior();
     writesEmptyQualifiers = dice.chance(40);
   }
 
@@ -67,6 +70,12 @@ final class Domain {
   byte[] writtenQualifier() {
     byte[] qualifier = qualifier();
     return qualifier.length == 0 && !writesEmptyQualifiers ? Bytes.toBytes("b") : qualifier;
+  }
+
+  /** A qualifier to delete. */
+  byte[] deletedQualifier() {
+    byte[] qualifier = qualifier();
+    return qualifier.length == 0 && !deletesEmptyQualifiers ? Bytes.toBytes("b") : qualifier;
   }
 
   boolean deletesFamilies() {

@@ -1,7 +1,12 @@
 package compat.differ;
 
+import java.util.concurrent.TimeUnit;
+import org.apache.hadoop.hbase.util.Bytes;
+
 /** What happens to a table as a whole, while its rows stay. */
 final class Maintenance {
+  private static final long PATIENCE_S = 60;
+
   private Maintenance() {
   }
 
@@ -12,9 +17,27 @@ final class Maintenance {
     });
   }
 
+  /** Some files of each store become one, as many as the server chooses. */
+  static Operation compact(Schema schema) {
+    return new Operation("compact", "", (table, admin) -> {
+      Compactions.minor(admin, schema.name());
+      return "ok";
+    });
+  }
+
+  /** All files of each store become one. */
   static Operation majorCompact(Schema schema) {
     return new Operation("majorCompact", "", (table, admin) -> {
-      Side.majorCompact(admin, schema.name());
+      Compactions.major(admin, schema.name());
+      return "ok";
+    });
+  }
+
+  /** The region of a row becomes two. */
+  static Operation split(Schema schema, byte[] row) {
+    return new Operation("split", Bytes.toStringBinary(row), (table, admin) -> {
+      byte[] region = table.getRegionLocator().getRegionLocation(row, true).getRegion().getRegionName();
+      admin.splitRegionAsync(region, row).get(PATIENCE_S, TimeUnit.SECONDS);
       return "ok";
     });
   }

@@ -30,7 +30,7 @@ final class Pair implements AutoCloseable {
     }
 
     private static String part(String text, int at) {
-      int begin = Math.max(0, at - 150);
+      int begin = Math.max(0, at - 700);
       return (begin > 0 ? "..." : "") + text.substring(begin, Math.min(text.length(), at + 250));
     }
   }

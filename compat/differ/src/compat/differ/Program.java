@@ -6,6 +6,7 @@ import java.util.List;
 /** A seed's operations over one table, one after the other. */
 final class Program {
   private final Dice dice;
+  private final Domain domain;
   private final Mutations mutations;
   private final Queries queries;
   private Schema schema;
@@ -13,7 +14,7 @@ final class Program {
   private Program(long seed, String prefix, Schema schema) {
     dice = new Dice(seed);
     this.schema = schema;
-    Domain domain = new Domain(dice, prefix, schema.families());
+    domain = new Domain(dice, prefix, schema);
     Filters filters = new Filters(dice, domain);
     queries = new Queries(dice, domain, filters);
     mutations = new Mutations(dice, domain, filters, queries);
@@ -39,9 +40,11 @@ final class Program {
   }
 
   private Operation maintenance() {
-    return switch (dice.weighted(65, 28, 7)) {
+    return switch (dice.weighted(55, 20, 15, 4, 6)) {
       case 0 -> Maintenance.flush(schema);
       case 1 -> Maintenance.majorCompact(schema);
+      case 2 -> Maintenance.compact(schema);
+      case 3 -> Maintenance.split(schema, domain.row());
       default -> {
         schema = schema.altered(dice);
         yield Maintenance.alter(schema);

@@ -1,28 +1,21 @@
 package compat.differ;
 
-import java.util.ArrayList;
-import java.util.List;
 import java.util.TreeMap;
 import org.apache.hadoop.conf.Configuration;
-import org.apache.hadoop.hbase.RegionMetrics;
-import org.apache.hadoop.hbase.ServerName;
 import org.apache.hadoop.hbase.TableName;
 import org.apache.hadoop.hbase.client.Admin;
-import org.apache.hadoop.hbase.client.CompactionState;
 import org.apache.hadoop.hbase.client.Connection;
 import org.apache.hadoop.hbase.client.ConnectionFactory;
 
 /** One of the two servers. */
 final class Side implements AutoCloseable {
-  private static final long PATIENCE_MS = 60_000;
-  private static final long DROPPED_MS = 3_000;
-
   final Connection connection;
   final Admin admin;
 
   Side(Configuration conf) throws Exception {
     connection = ConnectionFactory.createConnection(conf);
     admin = connection.getAdmin();
+    Compactions.forbid(admin);
   }
 
   /** When the requests of a program were under way: a time that the server chose is shown as its request. */
@@ -72,35 +65,6 @@ final class Side implements AutoCloseable {
       }
       admin.deleteTable(name);
     }
-  }
-
-  /** Makes one file of each store and waits for it. */
-  static void majorCompact(Admin admin, TableName name) throws Exception {
-    long asked = System.currentTimeMillis();
-    admin.majorCompact(name);
-    for (int polls = 0; !isCompactedSince(admin, name, asked); polls++) {
-      Thread.sleep(10);
-      if (polls % 200 == 199) {
-        // A request may be dropped while the server tidies up after another.
-        admin.majorCompact(name);
-      }
-      if (System.currentTimeMillis() - asked > PATIENCE_MS) {
-        throw new IllegalStateException("a major compaction never ended");
-      }
-    }
-  }
-
-  private static boolean isCompactedSince(Admin admin, TableName name, long time) throws Exception {
-    List<RegionMetrics> regions = new ArrayList<>();
-    for (ServerName server : admin.getRegionServers()) {
-      regions.addAll(admin.getRegionMetrics(server, name));
-    }
-    // Where all cells have expired HBase removes them, and calls it no major compaction.
-    boolean isLong = System.currentTimeMillis() - time > DROPPED_MS;
-    return !regions.isEmpty() && admin.getCompactionState(name) == CompactionState.NONE
-        && regions.stream().allMatch(region -> region.getStoreFileCount() == 0
-            || region.getStoreFileCount() <= region.getStoreCount()
-                && (isLong || region.getLastMajorCompactionTimestamp() >= time));
   }
 
   @Override

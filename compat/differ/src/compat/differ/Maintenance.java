@@ -33,11 +33,15 @@ final class Maintenance {
     });
   }
 
-  /** The region of a row becomes two. */
+  /**
+   * The region of a row becomes two, each with files of its own, as HBase makes them at once unless it is kept from it. (In
+   * the halves of files that two regions share its scans may leave their region.)
+   */
   static Operation split(Schema schema, byte[] row) {
     return new Operation("split", Bytes.toStringBinary(row), (table, admin) -> {
       byte[] region = table.getRegionLocator().getRegionLocation(row, true).getRegion().getRegionName();
       admin.splitRegionAsync(region, row).get(PATIENCE_S, TimeUnit.SECONDS);
+      Compactions.major(admin, schema.name());
       return "ok";
     });
   }

@@ -1,6 +1,9 @@
 package compat.differ;
 
 import java.util.List;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
 
 /** Both servers, asked the same. */
 final class Pair implements AutoCloseable {
@@ -9,6 +12,7 @@ final class Pair implements AutoCloseable {
 
   private final Side left;
   private final Side right;
+  private final ExecutorService beside = Executors.newSingleThreadExecutor();
   private final Explained explained = new Explained();
   private Schema original;
   private Schema current;
@@ -62,8 +66,10 @@ final class Pair implements AutoCloseable {
       if (operation.alters() != null) {
         current = operation.alters();
       }
-      String one = left.ask(original.name(), operation, leftClock, number);
+      int asked = number;
+      Future<String> answer = beside.submit(() -> left.ask(original.name(), operation, leftClock, asked));
       String other = right.ask(original.name(), operation, rightClock, number);
+      String one = answer.get();
       if (TRACE) {
         System.out.println("operation " + number + ": " + operation + "\n    " + one);
       }
@@ -76,6 +82,7 @@ final class Pair implements AutoCloseable {
 
   @Override
   public void close() throws Exception {
+    beside.shutdown();
     left.close();
     right.close();
   }

@@ -729,15 +729,20 @@ impl Pair {
     }
 }
 
+/// Steps of one program at most.
+const STEPS_OF_PROGRAM: usize = 50;
+
+/// As many programs as the steps ask for that `GRAMPUS_MODEL_STEPS` says, as in the model test of a single region.
 fn cases() -> u32 {
-    std::env::var("PROPTEST_CASES").ok().and_then(|text| text.parse().ok()).unwrap_or(100)
+    let steps = std::env::var("GRAMPUS_MODEL_STEPS").ok().and_then(|text| text.parse::<u32>().ok());
+    steps.unwrap_or(2500).div_ceil(STEPS_OF_PROGRAM as u32 / 2)
 }
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: cases(), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn split_and_merged_regions_agree_with_the_model(steps in prop::collection::vec(step(), 1..50)) {
+    fn split_and_merged_regions_agree_with_the_model(steps in prop::collection::vec(step(), 1..STEPS_OF_PROGRAM)) {
         run(async {
             let mut pair = Pair::new().await;
             for step in &steps {

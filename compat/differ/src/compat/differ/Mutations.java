@@ -48,7 +48,7 @@ final class Mutations {
 
   private Operation put() throws Exception {
     Put put = put(domain.row());
-    return new Operation("put", text(put), (table, admin) -> {
+    return new Operation("put", () -> text(put), (table, admin) -> {
       table.put(put);
       return "ok";
     });
@@ -56,7 +56,7 @@ final class Mutations {
 
   private Operation delete() throws Exception {
     Delete delete = delete(domain.row());
-    return new Operation("delete", text(delete), (table, admin) -> {
+    return new Operation("delete", () -> text(delete), (table, admin) -> {
       table.delete(delete);
       return "ok";
     });
@@ -64,17 +64,17 @@ final class Mutations {
 
   private Operation increment() throws Exception {
     Increment increment = increment(domain.row());
-    return new Operation("increment", text(increment), (table, admin) -> table.increment(increment));
+    return new Operation("increment", () -> text(increment), (table, admin) -> table.increment(increment));
   }
 
   private Operation append() throws Exception {
     Append append = append(domain.row());
-    return new Operation("append", text(append), (table, admin) -> table.append(append));
+    return new Operation("append", () -> text(append), (table, admin) -> table.append(append));
   }
 
   private Operation rowMutations() throws Exception {
     RowMutations mutations = mutations(domain.row());
-    return new Operation("mutateRow", text(mutations), (table, admin) -> table.mutateRow(mutations));
+    return new Operation("mutateRow", () -> text(mutations), (table, admin) -> table.mutateRow(mutations));
   }
 
   /**
@@ -97,11 +97,7 @@ final class Mutations {
         default -> written.add(row) ? mutations(row) : timed(row);
       });
     }
-    List<String> texts = new ArrayList<>();
-    for (Row action : actions) {
-      texts.add(text(action));
-    }
-    return new Operation("batch", texts.toString(), (table, admin) -> {
+    return new Operation("batch", () -> actions.stream().map(Mutations::text).toList(), (table, admin) -> {
       Object[] answers = new Object[actions.size()];
       try {
         table.batch(actions, answers);
@@ -139,7 +135,7 @@ final class Mutations {
       case 3 -> builder.build(append(row));
       default -> builder.build(mutations(row));
     };
-    return new Operation("checkAndMutate", text(check), (table, admin) -> {
+    return new Operation("checkAndMutate", () -> text(check), (table, admin) -> {
       CheckAndMutateResult result = table.checkAndMutate(check);
       List<Object> both = new ArrayList<>();
       both.add(result.isSuccess());
@@ -191,7 +187,8 @@ final class Mutations {
             .append('=').append(Texts.bytes(CellUtil.cloneValue(cell)));
       }
     });
-    return text + (mutation.getTTL() == Long.MAX_VALUE ? "" : " ttl " + mutation.getTTL());
+    return text + (mutation.getTTL() == Long.MAX_VALUE ? "" : " ttl " + mutation.getTTL())
+        + (mutation.getDurability() == Durability.USE_DEFAULT ? "" : " " + mutation.getDurability());
   }
 
   private static String time(long time) {

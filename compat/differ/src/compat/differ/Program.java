@@ -31,7 +31,7 @@ final class Program {
   }
 
   private Operation next() throws Exception {
-    return switch (dice.weighted(50, 45, 4, 1)) {
+    return switch (dice.weighted(505, 450, 30, 15)) {
       case 0 -> mutations.any();
       case 1 -> queries.any();
       case 2 -> maintenance();
@@ -40,7 +40,7 @@ final class Program {
   }
 
   private Operation maintenance() {
-    return switch (dice.weighted(55, 20, 15, 4, 6)) {
+    return switch (dice.weighted(60, 17, 13, 4, 6)) {
       case 0 -> Maintenance.flush(schema);
       case 1 -> Maintenance.majorCompact(schema);
       case 2 -> Maintenance.compact(schema);

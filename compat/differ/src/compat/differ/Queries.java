@@ -28,18 +28,18 @@ final class Queries {
     return switch (dice.weighted(35, 8, 8, 50)) {
       case 0 -> {
         Get get = get();
-        yield new Operation("get", get.toString(100), (table, admin) -> table.get(get));
+        yield new Operation("get", () -> get.toString(100), (table, admin) -> table.get(get));
       }
       case 1 -> {
         Get get = get();
-        yield new Operation("exists", get.toString(100), (table, admin) -> table.exists(get));
+        yield new Operation("exists", () -> get.toString(100), (table, admin) -> table.exists(get));
       }
       case 2 -> {
         List<Get> gets = new ArrayList<>();
         for (int left = dice.number(2, 5); left > 0; left--) {
           gets.add(get());
         }
-        yield new Operation("gets", gets.toString(), (table, admin) -> table.get(gets));
+        yield new Operation("gets", () -> gets.toString(), (table, admin) -> table.get(gets));
       }
       default -> asked(scan());
     };
@@ -52,7 +52,7 @@ final class Queries {
   }
 
   private static Operation asked(Scan scan) {
-    return new Operation("scan", text(scan), (table, admin) -> {
+    return new Operation("scan", () -> text(scan), (table, admin) -> {
       List<Result> results = new ArrayList<>();
       // A scanner may note in a scan how far it is.
       try (ResultScanner scanner = table.getScanner(new Scan(scan))) {
@@ -149,7 +149,8 @@ final class Queries {
   /** HBase refuses a raw scan of single columns, and may never end one that passes over columns. */
   private void raw(Scan scan) {
     boolean hasColumns = scan.getFamilyMap().values().stream().anyMatch(columns -> columns != null && !columns.isEmpty());
-    boolean mayPassOver = scan.getFilter() != null || scan.getMaxResultsPerColumnFamily() >= 0;
+    boolean mayPassOver = scan.getFilter() != null || scan.getMaxResultsPerColumnFamily() >= 0
+        || !scan.getTimeRange().isAllTime() || !scan.getColumnFamilyTimeRange().isEmpty();
     scan.setRaw(!hasColumns && !mayPassOver && dice.chance(25));
   }
 

@@ -124,15 +124,17 @@ fn hides(marker: &ModelCell, put: &ModelCell) -> bool {
     }
 }
 
+/// Markers of the family are asked before those of the column. Source: HBase `ScanDeleteTracker.isDeleted`.
 fn hidden(row: &Row, put: &ModelCell) -> Option<Fate> {
-    let hiding = || row.markers.iter().filter(|marker| hides(marker, put));
-    let with_rest =
-        |marker: &ModelCell| matches!(marker.kind, CellType::DeleteFamily | CellType::DeleteColumn);
-    match (hiding().next(), hiding().any(with_rest)) {
-        (None, _) => None,
-        (_, true) => Some(Fate::GoesWithRest),
-        (_, false) => Some(Fate::Goes),
-    }
+    let is_hidden_by = |kind| row.markers.iter().any(|marker| marker.kind == kind && hides(marker, put));
+    [
+        (CellType::DeleteFamily, Fate::GoesWithRest),
+        (CellType::DeleteFamilyVersion, Fate::Goes),
+        (CellType::DeleteColumn, Fate::GoesWithRest),
+        (CellType::Delete, Fate::Goes),
+    ]
+    .into_iter()
+    .find_map(|(kind, fate)| is_hidden_by(kind).then_some(fate))
 }
 
 /// Counts a version where all columns are wanted; markers count for nothing, but may be behind the last version.

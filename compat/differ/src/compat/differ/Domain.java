@@ -22,15 +22,18 @@ final class Domain {
    * that stands behind such a cell, and show what it deletes (where blocks end decides).
    */
   private final boolean writesEmptyQualifiers;
-  /** HBase fails in families with NEW_VERSION_BEHAVIOR where a cell without a qualifier was deleted. */
-  private final boolean deletesEmptyQualifiers;
+  /**
+   * HBase fails in families with NEW_VERSION_BEHAVIOR where a cell without a qualifier was deleted, and never ends scans
+   * where one was written.
+   */
+  private final boolean mayHaveEmptyQualifiers;
 
   Domain(Dice dice, String prefix, Schema schema) {
     this.dice = dice;
     this.prefix = prefix;
     families = schema.families();
-    deletesEmptyQualifiers = !schema.hasNewVersionBehavior();
-    writesEmptyQualifiers = dice.chance(40);
+    mayHaveEmptyQualifiers = !schema.hasNewVersionBehavior();
+    writesEmptyQualifiers = dice.chance(40) && mayHaveEmptyQualifiers;
   }
 
   byte[] row() {
@@ -75,7 +78,7 @@ final class Domain {
   /** A qualifier to delete. */
   byte[] deletedQualifier() {
     byte[] qualifier = qualifier();
-    return qualifier.length == 0 && !deletesEmptyQualifiers ? Bytes.toBytes("b") : qualifier;
+    return qualifier.length == 0 && !mayHaveEmptyQualifiers ? Bytes.toBytes("b") : qualifier;
   }
 
   boolean deletesFamilies() {

@@ -22,18 +22,12 @@ final class Domain {
    * that stands behind such a cell, and show what it deletes (where blocks end decides).
    */
   private final boolean writesEmptyQualifiers;
-  /**
-   * HBase fails in families with NEW_VERSION_BEHAVIOR where a cell without a qualifier was deleted, and never ends scans
-   * where one was written.
-   */
-  private final boolean mayHaveEmptyQualifiers;
 
   Domain(Dice dice, String prefix, Schema schema) {
     this.dice = dice;
     this.prefix = prefix;
     families = schema.families();
-    mayHaveEmptyQualifiers = !schema.hasNewVersionBehavior();
-    writesEmptyQualifiers = dice.chance(40) && mayHaveEmptyQualifiers;
+    writesEmptyQualifiers = dice.chance(40);
   }
 
   byte[] row() {
@@ -73,12 +67,6 @@ final class Domain {
   byte[] writtenQualifier() {
     byte[] qualifier = qualifier();
     return qualifier.length == 0 && !writesEmptyQualifiers ? Bytes.toBytes("b") : qualifier;
-  }
-
-  /** A qualifier to delete. */
-  byte[] deletedQualifier() {
-    byte[] qualifier = qualifier();
-    return qualifier.length == 0 && !mayHaveEmptyQualifiers ? Bytes.toBytes("b") : qualifier;
   }
 
   boolean deletesFamilies() {

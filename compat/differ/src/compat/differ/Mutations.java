@@ -223,10 +223,10 @@ final class Mutations {
       byte[] family = domain.family();
       int ofFamilies = domain.deletesFamilies() ? 15 : 0;
       switch (dice.weighted(20, 20, 10, 10, ofFamilies, ofFamilies, ofFamilies)) {
-        case 0 -> delete.addColumn(family, domain.deletedQualifier());
-        case 1 -> delete.addColumn(family, domain.deletedQualifier(), domain.someTime());
-        case 2 -> delete.addColumns(family, domain.deletedQualifier());
-        case 3 -> delete.addColumns(family, domain.deletedQualifier(), domain.someTime());
+        case 0 -> delete.addColumn(family, domain.qualifier());
+        case 1 -> delete.addColumn(family, domain.qualifier(), domain.someTime());
+        case 2 -> delete.addColumns(family, domain.qualifier());
+        case 3 -> delete.addColumns(family, domain.qualifier(), domain.someTime());
         case 4 -> delete.addFamily(family);
         case 5 -> delete.addFamily(family, domain.someTime());
         default -> delete.addFamilyVersion(family, domain.someTime());

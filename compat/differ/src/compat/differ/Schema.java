@@ -28,12 +28,12 @@ final class Schema {
   static Schema any(Dice dice, String name) {
     List<ColumnFamilyDescriptor> families = new ArrayList<>();
     for (String family : List.of("f", "g", "h").subList(0, dice.number(1, 3))) {
-      families.add(family(dice, family, dice.chance(10)));
+      families.add(family(dice, family));
     }
     return new Schema(TableName.valueOf(name), families);
   }
 
-  private static ColumnFamilyDescriptor family(Dice dice, String name, boolean newVersionBehavior) {
+  private static ColumnFamilyDescriptor family(Dice dice, String name) {
     // Explicit times are those of 1970: a family whose cells expire keeps only what the server stamped.
     ColumnFamilyDescriptorBuilder family = ColumnFamilyDescriptorBuilder.newBuilder(Bytes.toBytes(name))
         .setMaxVersions(dice.of(1, 1, 2, 3, 5, Integer.MAX_VALUE))
@@ -43,8 +43,7 @@ final class Schema {
         .setBloomFilterType(dice.of(BloomType.NONE, BloomType.ROW, BloomType.ROWCOL))
         .setDataBlockEncoding(dice.of(DataBlockEncoding.values()))
         .setCompressionType(dice.of(Compression.Algorithm.NONE, Compression.Algorithm.GZ, Compression.Algorithm.SNAPPY))
-        .setBlocksize(dice.of(64, 1024, 65536))
-        .setNewVersionBehavior(newVersionBehavior);
+        .setBlocksize(dice.of(64, 1024, 65536));
     int minVersions = dice.of(0, 0, 0, 1, 2);
     family.setMinVersions(Math.min(minVersions, family.build().getMaxVersions() - 1));
     return family.build();
@@ -58,10 +57,6 @@ final class Schema {
     return families.stream().map(ColumnFamilyDescriptor::getNameAsString).toList();
   }
 
-  boolean hasNewVersionBehavior() {
-    return families.stream().anyMatch(ColumnFamilyDescriptor::isNewVersionBehavior);
-  }
-
   TableDescriptor descriptor() {
     // Otherwise HBase refuses blocks so small that a few cells fill several.
     return TableDescriptorBuilder.newBuilder(name).setColumnFamilies(families)
@@ -72,8 +67,7 @@ final class Schema {
   Schema altered(Dice dice) {
     List<ColumnFamilyDescriptor> altered = new ArrayList<>(families);
     int at = dice.number(0, families.size() - 1);
-    ColumnFamilyDescriptor old = families.get(at);
-    altered.set(at, family(dice, old.getNameAsString(), old.isNewVersionBehavior()));
+    altered.set(at, family(dice, families.get(at).getNameAsString()));
     return new Schema(name, altered);
   }
 

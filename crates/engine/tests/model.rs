@@ -520,7 +520,6 @@ impl Pair {
         if how == Reopen::Clean {
             self.opened.region.close().await.unwrap();
             self.model.flush();
-            self.model.closed();
         } else {
             self.opened.region.abandon();
         }
@@ -541,25 +540,13 @@ impl Pair {
         self.opened = open_table(&self.env, fs, self.plan.options(), &self.table).await.unwrap();
         for family in 0..FAMILIES.len() {
             self.model.crashed(family, &self.names(family));
-            let stored = self.stored(family).await;
-            self.model.replayed(family, &stored);
         }
-        self.model.begin_log();
         // Ids of markers may be used again, those of cells never.
         assert!(self.opened.region.open_seq_id() > self.last_seq_id, "sequence ids never go back");
         // What the log has was done: sent again it changes nothing, as the next scan shows.
         if let Some(mutations) = self.in_log.clone() {
             assert!(self.opened.region.change(None, mutations).await.unwrap().matched);
         }
-    }
-
-    /// All that the region has of a family.
-    async fn stored(&self, family: usize) -> Vec<ModelCell> {
-        let columns = vec![FamilyColumns { family: Bytes::from_static(FAMILIES[family]), qualifiers: None }];
-        let selection = CellSelection { columns, max_versions: u32::MAX, ..CellSelection::default() };
-        let scan = Scan { selection, raw: true, ..Scan::default() };
-        let list = self.opened.region.scan_all(&scan).await.unwrap();
-        list.cells.iter().map(|(cell, _)| ModelCell::of(&cell.view(0))).collect()
     }
 
     fn range(&self, range: Option<(When, i64)>) -> TimeRange {

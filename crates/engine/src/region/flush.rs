@@ -197,7 +197,7 @@ impl Region {
         let mut outputs = Vec::new();
         for (at, store) in view.stores.iter().enumerate().filter(|(_, store)| store.snapshot.is_some()) {
             match self.write_output(at, &Merge::snapshot(store, seq_id)).await {
-                Ok(output) => outputs.extend(output),
+                Ok(output) => outputs.push(output),
                 Err(error) => {
                     self.discard_all(outputs).await;
                     return Err(error);

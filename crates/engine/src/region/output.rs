@@ -76,16 +76,18 @@ struct Writing {
 }
 
 impl Region {
-    /// Writes a snapshot of the store `at` to a file; `None` if no cell was left. On an error nothing is left.
-    pub(super) async fn write_output(&self, at: usize, merge: &Merge) -> Result<Option<Output>> {
+    /// Writes a snapshot of the store `at` to a file. On an error nothing is left.
+    pub(super) async fn write_output(&self, at: usize, merge: &Merge) -> Result<Output> {
         let outputs = self.write_outputs(at, merge, &Unhurried).await?;
-        Ok(outputs.and_then(|mut outputs| outputs.pop()))
+        let mut outputs = outputs.expect("nothing gives up that is not hurried");
+        Ok(outputs.pop().expect("at least one"))
     }
 
     /// Writes the files of a merge; `None` if `pace` gave up. On an error nothing is left, and then neither.
     ///
-    /// Of files at least one is made, even if no cell is left: it says which files are replaced. Without it, one input
-    /// archived before the others would take its delete markers away from them.
+    /// At least one is made, even if no cell is left: it says which files are replaced. Without it, one input archived
+    /// before the others would take its delete markers away from them. And of a snapshot it says up to where the log is
+    /// not needed.
     pub(super) async fn write_outputs(
         &self,
         at: usize,
@@ -94,7 +96,7 @@ impl Region {
     ) -> Result<Option<Vec<Output>>> {
         let mut writing = BTreeMap::new();
         let outcome = match self.write_cells(at, merge, pace, &mut writing).await {
-            Ok(true) => self.finish_writing(merge, &mut writing).await,
+            Ok(true) => self.finish_writing(merge, &mut writing).await.map(Some),
             Ok(false) => Ok(None),
             Err(error) => Err(error),
         };
@@ -114,7 +116,7 @@ impl Region {
         pace: &dyn Pace,
         writing: &mut BTreeMap<usize, Writing>,
     ) -> Result<bool> {
-        if !merge.files.is_empty() && merge.boundaries.len() < 2 {
+        if merge.boundaries.len() < 2 {
             writing.insert(0, self.begin_writing(at, merge).await?);
         }
         let mut cells = self.merged_cells(at, merge);
@@ -136,7 +138,7 @@ impl Region {
                 }
             }
         }
-        if !merge.files.is_empty() && writing.is_empty() {
+        if writing.is_empty() {
             writing.insert(0, self.begin_writing(at, merge).await?);
         }
         Ok(true)
@@ -160,7 +162,7 @@ impl Region {
         &self,
         merge: &Merge,
         writing: &mut BTreeMap<usize, Writing>,
-    ) -> Result<Option<Vec<Output>>> {
+    ) -> Result<Vec<Output>> {
         let mut outputs = Vec::new();
         while let Some((_, Writing { output, mut writer })) = writing.pop_first() {
             let info = match writing.is_empty() {
@@ -176,7 +178,7 @@ impl Region {
                 return Err(error.into());
             }
         }
-        Ok(if outputs.is_empty() { None } else { Some(outputs) })
+        Ok(outputs)
     }
 
     /// Removes a file that will not be moved in. If that fails, the next open does it.

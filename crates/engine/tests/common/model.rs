@@ -44,8 +44,6 @@ struct Family {
     files: Vec<ModelFile>,
     /// Dropped as a whole; a crash may bring them back.
     dropped: Vec<ModelFile>,
-    /// What was flushed and all over, so that no file says it was: as long as the log has it, a crash brings it back.
-    unfiled: Vec<ModelCell>,
 }
 
 /// A region as it should be.
@@ -53,8 +51,6 @@ struct Family {
 pub struct Model {
     families: Vec<Family>,
     next_order: u64,
-    /// The first cell of each log, the oldest first.
-    log_starts: Vec<u64>,
     /// The clock of the region, by which cells are over.
     pub now: i64,
 }
@@ -88,14 +84,8 @@ impl Model {
             memory: Vec::new(),
             files: Vec::new(),
             dropped: Vec::new(),
-            unfiled: Vec::new(),
         };
-        Model {
-            families: table.families.values().map(family).collect(),
-            next_order: 0,
-            log_starts: vec![0],
-            now: 0,
-        }
+        Model { families: table.families.values().map(family).collect(), next_order: 0, now: 0 }
     }
 
     /// Says how long markers stay that could go.
@@ -251,15 +241,13 @@ impl Model {
         (0..self.families.len()).for_each(|family| self.flush_family(family));
     }
 
-    /// Memory of one family becomes a file, if there are cells.
+    /// Memory of one family becomes a file, even if no cell of it is kept.
     pub fn flush_family(&mut self, at: usize) {
         let now = self.now;
         let family = &mut self.families[at];
         let memory = std::mem::take(&mut family.memory);
-        let cells = rules::kept(&memory, &family.rules, None, now);
-        family.unfiled.extend(memory);
-        if !cells.is_empty() {
-            family.unfiled.clear();
+        if !memory.is_empty() {
+            let cells = rules::kept(&memory, &family.rules, None, now);
             family.files.push(ModelFile { name: String::new(), cells });
         }
     }
@@ -364,39 +352,6 @@ impl Model {
     /// Files of a family.
     pub fn file_count(&self, family: usize) -> usize {
         self.families[family].files.len()
-    }
-
-    /// A log ends, and another begins.
-    pub fn begin_log(&mut self) {
-        self.log_starts.push(self.next_order + 1);
-    }
-
-    /// After a clean close nothing comes back.
-    pub fn closed(&mut self) {
-        self.families.iter_mut().for_each(|family| family.unfiled.clear());
-    }
-
-    /// After a crash: takes what comes back of logs although it was flushed, if a raw scan shows it. Older logs may be gone,
-    /// and newer ones not.
-    pub fn replayed(&mut self, at: usize, shown: &[ModelCell]) {
-        let everything = Question { versions: usize::MAX, raw: true, ..Question::default() };
-        let same = |cells: &[ModelCell]| {
-            let key = |cell: &ModelCell| (cell.shown(), cell.kind);
-            cells.iter().map(key).eq(shown.iter().map(key))
-        };
-        let unfiled = std::mem::take(&mut self.families[at].unfiled);
-        if unfiled.is_empty() || same(&self.ask(at, &everything)) {
-            return;
-        }
-        let memory = self.families[at].memory.clone();
-        for start in self.log_starts.clone() {
-            let of_logs = unfiled.iter().filter(|cell| cell.order >= start);
-            self.families[at].memory = of_logs.chain(&memory).cloned().collect();
-            if same(&self.ask(at, &everything)) {
-                return;
-            }
-        }
-        panic!("after a crash there is neither what was flushed only, nor what logs have too");
     }
 
     /// Rows with visible cells.

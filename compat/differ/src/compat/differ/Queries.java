@@ -149,7 +149,8 @@ final class Queries {
   /** HBase refuses a raw scan of single columns, and may never end one that passes over columns. */
   private void raw(Scan scan) {
     boolean hasColumns = scan.getFamilyMap().values().stream().anyMatch(columns -> columns != null && !columns.isEmpty());
-    boolean mayPassOver = scan.getFilter() != null || scan.getMaxResultsPerColumnFamily() >= 0;
+    boolean mayPassOver = scan.getFilter() != null || scan.getMaxResultsPerColumnFamily() >= 0
+        || !scan.getTimeRange().isAllTime() || !scan.getColumnFamilyTimeRange().isEmpty();
     scan.setRaw(!hasColumns && !mayPassOver && dice.chance(25));
   }
 

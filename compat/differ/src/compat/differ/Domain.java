@@ -69,6 +69,10 @@ final class Domain {
     return qualifier.length == 0 && !writesEmptyQualifiers ? Bytes.toBytes("b") : qualifier;
   }
 
+  boolean writesEmptyQualifiers() {
+    return writesEmptyQualifiers;
+  }
+
   boolean deletesFamilies() {
     return !writesEmptyQualifiers;
   }

@@ -3,7 +3,6 @@ package compat.differ;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
-import org.apache.hadoop.hbase.util.Bytes;
 
 /**
  * The differences that are known, each by a rule over what was asked and answered, and each with its reason in
@@ -20,8 +19,6 @@ final class Explained {
   }
 
   private static final List<Kind> KINDS = List.of(
-      new Kind("HBase gives rows out of their order, or twice", (operation, left, right) ->
-          operation.kind().equals("scan") && !isInOrder(left) && isInOrder(right)),
       new Kind("the marks of partial results in a scan of columns with a batch", (operation, left, right) ->
           operation.kind().equals("scan") && operation.text().contains("\"batch\":")
               && !operation.text().contains("\"batch\":-1") && withoutMarks(left).equals(withoutMarks(right))));
@@ -32,28 +29,6 @@ final class Explained {
 
   private static String withoutMarks(String answer) {
     return answer.replace(PARTIAL, "");
-  }
-
-  /** Whether a scan's rows are each behind the one before, or all before it, but where a partial result goes on. */
-  private static boolean isInOrder(String answer) {
-    int direction = 0;
-    byte[] last = null;
-    boolean goesOn = false;
-    for (String result : answer.replaceAll("^\\[| ?\\]$", "").split(" ; ")) {
-      String cells = withoutMarks(result).trim();
-      if (!cells.contains("/")) {
-        return true;
-      }
-      byte[] row = Bytes.toBytesBinary(cells.substring(0, cells.indexOf('/')));
-      int order = last == null ? 0 : Integer.signum(Bytes.compareTo(row, last));
-      if (last != null && order == 0 && !goesOn || order * direction < 0) {
-        return false;
-      }
-      direction = order == 0 ? direction : order;
-      last = row;
-      goesOn = result.contains(PARTIAL);
-    }
-    return true;
   }
 
   /** Whether a difference is of a known kind; it is counted then. */

@@ -36,8 +36,7 @@ final class Maintenance {
   }
 
   /**
-   * The region of a row becomes two, each with files of its own, as HBase makes them at once unless it is kept from it. (In
-   * the halves of files that two regions share its scans may leave their region.)
+   * The region of a row becomes two, each with files of its own, as HBase makes them at once unless it is kept from it.
    */
   static Operation split(Schema schema, byte[] row) {
     return new Operation("split", () -> Bytes.toStringBinary(row), (table, admin) -> {

@@ -18,22 +18,29 @@ final class Schema {
   private static final int FOREVER_S = Integer.MAX_VALUE;
 
   private final TableName name;
+  /**
+   * Whether the table may be split; then its blocks are large. HBase may pass over the end of the lower half of a file where
+   * a block begins, give rows of the other region, and seek back and forth for ever.
+   */
+  private final boolean mayBeSplit;
   private final List<ColumnFamilyDescriptor> families;
 
-  private Schema(TableName name, List<ColumnFamilyDescriptor> families) {
+  private Schema(TableName name, boolean mayBeSplit, List<ColumnFamilyDescriptor> families) {
     this.name = name;
+    this.mayBeSplit = mayBeSplit;
     this.families = List.copyOf(families);
   }
 
   static Schema any(Dice dice, String name) {
+    boolean mayBeSplit = dice.chance(40);
     List<ColumnFamilyDescriptor> families = new ArrayList<>();
     for (String family : List.of("f", "g", "h").subList(0, dice.number(1, 3))) {
-      families.add(family(dice, family));
+      families.add(family(dice, family, mayBeSplit));
     }
-    return new Schema(TableName.valueOf(name), families);
+    return new Schema(TableName.valueOf(name), mayBeSplit, families);
   }
 
-  private static ColumnFamilyDescriptor family(Dice dice, String name) {
+  private static ColumnFamilyDescriptor family(Dice dice, String name, boolean mayBeSplit) {
     // Explicit times are those of 1970: a family whose cells expire keeps only what the server stamped.
     ColumnFamilyDescriptorBuilder family = ColumnFamilyDescriptorBuilder.newBuilder(Bytes.toBytes(name))
         .setMaxVersions(dice.of(1, 1, 2, 3, 5, Integer.MAX_VALUE))
@@ -43,7 +50,7 @@ final class Schema {
         .setBloomFilterType(dice.of(BloomType.NONE, BloomType.ROW, BloomType.ROWCOL))
         .setDataBlockEncoding(dice.of(DataBlockEncoding.values()))
         .setCompressionType(dice.of(Compression.Algorithm.NONE, Compression.Algorithm.GZ, Compression.Algorithm.SNAPPY))
-        .setBlocksize(dice.of(64, 1024, 65536));
+        .setBlocksize(mayBeSplit ? 65536 : dice.of(64, 1024, 65536));
     int minVersions = dice.of(0, 0, 0, 1, 2);
     family.setMinVersions(Math.min(minVersions, family.build().getMaxVersions() - 1));
     return family.build();
@@ -51,6 +58,10 @@ final class Schema {
 
   TableName name() {
     return name;
+  }
+
+  boolean mayBeSplit() {
+    return mayBeSplit;
   }
 
   List<String> families() {
@@ -67,8 +78,8 @@ final class Schema {
   Schema altered(Dice dice) {
     List<ColumnFamilyDescriptor> altered = new ArrayList<>(families);
     int at = dice.number(0, families.size() - 1);
-    altered.set(at, family(dice, families.get(at).getNameAsString()));
-    return new Schema(name, altered);
+    altered.set(at, family(dice, families.get(at).getNameAsString(), mayBeSplit));
+    return new Schema(name, mayBeSplit, altered);
   }
 
   @Override

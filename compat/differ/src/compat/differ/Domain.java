@@ -27,7 +27,7 @@ final class Domain {
     this.dice = dice;
     this.prefix = prefix;
     families = schema.families();
-    writesEmptyQualifiers = dice.chance(40);
+    writesEmptyQualifiers = schema.hasOneBlock() && dice.chance(60);
   }
 
   byte[] row() {

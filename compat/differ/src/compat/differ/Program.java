@@ -40,7 +40,7 @@ final class Program {
   }
 
   private Operation maintenance() {
-    return switch (dice.weighted(60, 17, 13, schema.mayBeSplit() ? 10 : 0, 6)) {
+    return switch (dice.weighted(60, 17, 13, schema.hasOneBlock() ? 10 : 0, 6)) {
       case 0 -> Maintenance.flush(schema);
       case 1 -> Maintenance.majorCompact(schema);
       case 2 -> Maintenance.compact(schema);

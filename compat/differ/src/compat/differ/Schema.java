@@ -16,31 +16,33 @@ import org.apache.hadoop.hbase.util.Bytes;
 /** A table with random families. */
 final class Schema {
   private static final int FOREVER_S = Integer.MAX_VALUE;
+  private static final int ONE_BLOCK_BYTES = 4 << 20;
 
   private final TableName name;
   /**
-   * Whether the table may be split; then its blocks are large. HBase may pass over the end of the lower half of a file where
-   * a block begins, give rows of the other region, and seek back and forth for ever.
+   * Whether a store's files have one block each. Where blocks begin HBase may pass over the end of the lower half of a file,
+   * and give rows of the other region; and over a marker behind a cell without a qualifier; and it may seek back and forth
+   * for ever. So only such tables are split, and have cells without a qualifier.
    */
-  private final boolean mayBeSplit;
+  private final boolean hasOneBlock;
   private final List<ColumnFamilyDescriptor> families;
 
-  private Schema(TableName name, boolean mayBeSplit, List<ColumnFamilyDescriptor> families) {
+  private Schema(TableName name, boolean hasOneBlock, List<ColumnFamilyDescriptor> families) {
     this.name = name;
-    this.mayBeSplit = mayBeSplit;
+    this.hasOneBlock = hasOneBlock;
     this.families = List.copyOf(families);
   }
 
   static Schema any(Dice dice, String name) {
-    boolean mayBeSplit = dice.chance(40);
+    boolean hasOneBlock = dice.chance(50);
     List<ColumnFamilyDescriptor> families = new ArrayList<>();
     for (String family : List.of("f", "g", "h").subList(0, dice.number(1, 3))) {
-      families.add(family(dice, family, mayBeSplit));
+      families.add(family(dice, family, hasOneBlock));
     }
-    return new Schema(TableName.valueOf(name), mayBeSplit, families);
+    return new Schema(TableName.valueOf(name), hasOneBlock, families);
   }
 
-  private static ColumnFamilyDescriptor family(Dice dice, String name, boolean mayBeSplit) {
+  private static ColumnFamilyDescriptor family(Dice dice, String name, boolean hasOneBlock) {
     // Explicit times are those of 1970: a family whose cells expire keeps only what the server stamped.
     ColumnFamilyDescriptorBuilder family = ColumnFamilyDescriptorBuilder.newBuilder(Bytes.toBytes(name))
         .setMaxVersions(dice.of(1, 1, 2, 3, 5, Integer.MAX_VALUE))
@@ -50,7 +52,7 @@ final class Schema {
         .setBloomFilterType(dice.of(BloomType.NONE, BloomType.ROW, BloomType.ROWCOL))
         .setDataBlockEncoding(dice.of(DataBlockEncoding.values()))
         .setCompressionType(dice.of(Compression.Algorithm.NONE, Compression.Algorithm.GZ, Compression.Algorithm.SNAPPY))
-        .setBlocksize(mayBeSplit ? 65536 : dice.of(64, 1024, 65536));
+        .setBlocksize(hasOneBlock ? ONE_BLOCK_BYTES : dice.of(64, 1024, 65536));
     int minVersions = dice.of(0, 0, 0, 1, 2);
     family.setMinVersions(Math.min(minVersions, family.build().getMaxVersions() - 1));
     return family.build();
@@ -60,8 +62,8 @@ final class Schema {
     return name;
   }
 
-  boolean mayBeSplit() {
-    return mayBeSplit;
+  boolean hasOneBlock() {
+    return hasOneBlock;
   }
 
   List<String> families() {
@@ -78,8 +80,8 @@ final class Schema {
   Schema altered(Dice dice) {
     List<ColumnFamilyDescriptor> altered = new ArrayList<>(families);
     int at = dice.number(0, families.size() - 1);
-    altered.set(at, family(dice, families.get(at).getNameAsString(), mayBeSplit));
-    return new Schema(name, mayBeSplit, altered);
+    altered.set(at, family(dice, families.get(at).getNameAsString(), hasOneBlock));
+    return new Schema(name, hasOneBlock, altered);
   }
 
   @Override

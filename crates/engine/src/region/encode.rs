@@ -22,6 +22,8 @@ use crate::store::RegionView;
 
 /// Bytes of the length before each cell in a log.
 pub(super) const LENGTH_LEN: usize = 4;
+/// Bytes of the length before a cell's tags.
+const TAGS_LENGTH_LEN: usize = 2;
 
 /// Encoded cells: `(length 4 | KeyValue)*`.
 #[derive(Default)]
@@ -134,9 +136,9 @@ impl Cells {
         self.at.push(EncodedCell { start, key_len, value_len, tags_len, store, stamp, is_logged });
     }
 
-    /// Bytes as the log takes them, of cells that are not to be logged too.
-    pub(super) fn bytes_len(&self) -> usize {
-        self.bytes.len()
+    /// Bytes of the cells to be logged, as the log takes them.
+    pub(super) fn logged_len(&self) -> usize {
+        self.at.iter().filter(|at| at.is_logged).map(|at| LENGTH_LEN + at.len()).sum()
     }
 
     pub(super) fn len(&self) -> usize {
@@ -185,8 +187,8 @@ impl Cells {
         let key_at = at.start + LENGTHS_LEN;
         let value_at = key_at + at.key_len;
         let value_end = value_at + at.value_len;
-        let tags =
-            if at.tags_len == 0 { &[][..] } else { &self.bytes[value_end + 2..value_end + 2 + at.tags_len] };
+        let tags_at = value_end + TAGS_LENGTH_LEN;
+        let tags = if at.tags_len == 0 { &[][..] } else { &self.bytes[tags_at..tags_at + at.tags_len] };
         Cell { key: &self.bytes[key_at..value_at], value: &self.bytes[value_at..value_end], tags, seq_id }
     }
 
@@ -226,7 +228,7 @@ impl Cells {
 impl EncodedCell {
     /// Bytes of the KeyValue.
     fn len(&self) -> usize {
-        let tags_len = if self.tags_len == 0 { 0 } else { 2 + self.tags_len };
+        let tags_len = if self.tags_len == 0 { 0 } else { TAGS_LENGTH_LEN + self.tags_len };
         LENGTHS_LEN + self.key_len + self.value_len + tags_len
     }
 }

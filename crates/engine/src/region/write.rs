@@ -146,8 +146,8 @@ impl Region {
         batch: &mut Batch,
         warm: &[Arc<Block>],
     ) -> std::result::Result<Published, Halt> {
-        if batch.cells.bytes_len() > wal::CELLS_LEN_MAX {
-            let bytes = batch.cells.bytes_len();
+        let bytes = batch.cells.logged_len();
+        if bytes > wal::CELLS_LEN_MAX {
             let what = format!("a batch of {bytes} bytes is larger than an edit of the log can be");
             return Err(Error::bad_request(what).into());
         }

@@ -34,10 +34,13 @@ final class Compactions {
   /** Compacts what the server's policy chooses. */
   static void minor(Admin admin, TableName name) throws Exception {
     permit(admin);
-    admin.compact(name);
-    Thread.sleep(BEGUN_MS);
-    awaitNone(admin, name);
-    forbid(admin);
+    try {
+      admin.compact(name);
+      Thread.sleep(BEGUN_MS);
+      awaitNone(admin, name);
+    } finally {
+      forbid(admin);
+    }
   }
 
   private static void awaitNone(Admin admin, TableName name) throws Exception {
@@ -53,6 +56,14 @@ final class Compactions {
   /** Makes one file of each store. */
   static void major(Admin admin, TableName name) throws Exception {
     permit(admin);
+    try {
+      awaitMajor(admin, name);
+    } finally {
+      forbid(admin);
+    }
+  }
+
+  private static void awaitMajor(Admin admin, TableName name) throws Exception {
     long asked = System.currentTimeMillis();
     admin.majorCompact(name);
     for (int polls = 0; !isCompactedSince(admin, name, asked); polls++) {
@@ -65,7 +76,6 @@ final class Compactions {
         throw new IllegalStateException("a major compaction never ended");
       }
     }
-    forbid(admin);
   }
 
   private static boolean isCompactedSince(Admin admin, TableName name, long time) throws Exception {

@@ -3,6 +3,7 @@ package compat.differ;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
+import java.util.regex.Pattern;
 
 /**
  * The differences that are known, each by a rule over what was asked and answered, and each with its reason in
@@ -18,17 +19,19 @@ final class Explained {
     boolean matches(Operation operation, String left, String right);
   }
 
+  private static final Pattern BATCH = Pattern.compile("\"batch\":[0-9]");
+  /** A family of which not all is wanted. */
+  private static final Pattern COLUMN = Pattern.compile("\"families\":\\{[^}]*\\[\"(?!ALL\"\\])");
+
   private static final List<Kind> KINDS = List.of(
       new Kind("the marks of partial results in a scan of columns with a batch", (operation, left, right) ->
-          operation.kind().equals("scan") && operation.text().contains("\"batch\":")
-              && !operation.text().contains("\"batch\":-1") && withoutMarks(left).equals(withoutMarks(right))));
-
-  private static final String PARTIAL = "partial ";
+          operation.kind().equals("scan") && BATCH.matcher(operation.text()).find()
+              && COLUMN.matcher(operation.text()).find() && withoutMarks(left).equals(withoutMarks(right))));
 
   private final Map<String, Integer> met = new TreeMap<>();
 
   private static String withoutMarks(String answer) {
-    return answer.replace(PARTIAL, "");
+    return answer.replace("partial ", "");
   }
 
   /** Whether a difference is of a known kind; it is counted then. */

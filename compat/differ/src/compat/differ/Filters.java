@@ -135,9 +135,10 @@ final class Filters {
       case 2 -> new ColumnPrefixFilter(domain.qualifier());
       case 3 -> new MultipleColumnPrefixFilter(domain.distinctQualifiers(1, 3).toArray(byte[][]::new));
       case 4 -> new ColumnRangeFilter(bound(), dice.chance(50), bound(), dice.chance(50));
-      // HBase shows a filter the older versions of a column without a qualifier or not, as they lie in memory or in files.
+      // Whether HBase shows a filter older versions of a column without a qualifier may depend on where they lie.
       case 5 -> domain.writesEmptyQualifiers() ? new PageFilter(2) : new ColumnCountGetFilter(dice.number(1, 4));
-      case 6 -> domain.writesEmptyQualifiers() ? new FirstKeyOnlyFilter() : dice.chance(70) ? new ColumnPaginationFilter(dice.number(1, 3), dice.number(0, 3))
+      case 6 -> domain.writesEmptyQualifiers() ? new FirstKeyOnlyFilter()
+          : dice.chance(70) ? new ColumnPaginationFilter(dice.number(1, 3), dice.number(0, 3))
           : new ColumnPaginationFilter(dice.number(1, 3), domain.qualifier());
       case 7 -> times();
       case 8 -> new FirstKeyOnlyFilter();

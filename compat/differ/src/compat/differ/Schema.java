@@ -20,9 +20,9 @@ final class Schema {
 
   private final TableName name;
   /**
-   * Whether a store's files have one block each. Where blocks begin HBase may pass over the end of the lower half of a file,
-   * and give rows of the other region; and over a marker behind a cell without a qualifier; and it may seek back and forth
-   * for ever. So only such tables are split, and have cells without a qualifier.
+   * Whether a store's files have one block each. Of tables with small blocks HBase gave rows of the other region behind a
+   * split, and it sought back and forth for ever where cells had no qualifier. So only tables with one block are split, and
+   * have such cells; the latter do not always end there either.
    */
   private final boolean hasOneBlock;
   private final List<ColumnFamilyDescriptor> families;

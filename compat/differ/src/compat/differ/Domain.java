@@ -27,7 +27,7 @@ final class Domain {
     this.dice = dice;
     this.prefix = prefix;
     families = schema.families();
-    writesEmptyQualifiers = schema.hasOneBlock() && dice.chance(60);
+    writesEmptyQualifiers = dice.chance(50);
   }
 
   byte[] row() {
@@ -61,6 +61,16 @@ final class Domain {
 
   byte[] qualifier() {
     return Bytes.toBytesBinary(dice.of(QUALIFIERS));
+  }
+
+  /**
+   * A qualifier to delete, never the empty one. HBase seeks from a cell without a qualifier to the next lower type at the
+   * same time, of sequence id 0; a cell that has just these, as the put that a marker deletes has, it takes for an earlier
+   * one and seeks again, for ever.
+   */
+  byte[] deletedQualifier() {
+    byte[] qualifier = qualifier();
+    return qualifier.length == 0 ? Bytes.toBytes("b") : qualifier;
   }
 
   /** A qualifier to write to. */

@@ -20,18 +20,30 @@ final class Explained {
   }
 
   private static final Pattern BATCH = Pattern.compile("\"batch\":[0-9]");
+  private static final Pattern LIMIT = Pattern.compile("\"limit\":[0-9]");
+  private static final String MARK = "partial ";
+  private static final String BETWEEN_RESULTS = "; ";
   /** A family of which not all is wanted. */
   private static final Pattern COLUMN = Pattern.compile("\"families\":\\{[^}]*\\[\"(?!ALL\"\\])");
 
   private static final List<Kind> KINDS = List.of(
       new Kind("the marks of partial results in a scan of columns with a batch", (operation, left, right) ->
           operation.kind().equals("scan") && BATCH.matcher(operation.text()).find()
-              && COLUMN.matcher(operation.text()).find() && withoutMarks(left).equals(withoutMarks(right))));
+              && COLUMN.matcher(operation.text()).find() && withoutMarks(left).equals(withoutMarks(right))),
+      new Kind("the mark of the last result of a scan with a batch and a limit of rows", (operation, left, right) ->
+          operation.kind().equals("scan") && BATCH.matcher(operation.text()).find()
+              && LIMIT.matcher(operation.text()).find() && left.equals(withoutLastMark(right))));
 
   private final Map<String, Integer> met = new TreeMap<>();
 
   private static String withoutMarks(String answer) {
-    return answer.replace("partial ", "");
+    return answer.replace(MARK, "");
+  }
+
+  /** The results with the last of them marked as whole. */
+  private static String withoutLastMark(String answer) {
+    int last = answer.lastIndexOf(BETWEEN_RESULTS) + 1;
+    return answer.substring(0, last) + answer.substring(last).replace(MARK, "");
   }
 
   /** Whether a difference is of a known kind; it is counted then. */

@@ -133,7 +133,7 @@ final class Mutations {
       case 1 -> builder.build(delete(row));
       case 2 -> builder.build(increment(row));
       case 3 -> builder.build(append(row));
-      default -> builder.build(mutations(row));
+      default -> builder.build(conditional(row));
     };
     return new Operation("checkAndMutate", () -> text(check), (table, admin) -> {
       CheckAndMutateResult result = table.checkAndMutate(check);
@@ -150,9 +150,21 @@ final class Mutations {
   }
 
   private RowMutations mutations(byte[] row) throws Exception {
+    return mutations(row, 50, 10);
+  }
+
+  /**
+   * Mutations that go with a condition. HBase stamps puts when it has checked, and what it counts or appends when it
+   * writes, now and then a millisecond later: of the same column either is the newer one. So there are not both.
+   */
+  private RowMutations conditional(byte[] row) throws Exception {
+    return dice.chance(70) ? mutations(row, 50, 0) : mutations(row, 0, 20);
+  }
+
+  private RowMutations mutations(byte[] row, int puts, int counts) throws Exception {
     List<Mutation> parts = new ArrayList<>();
     for (int left = dice.number(1, 4); left > 0; left--) {
-      parts.add(switch (dice.weighted(50, 30, 10, 10)) {
+      parts.add(switch (dice.weighted(puts, 30, counts, counts)) {
         case 0 -> put(row);
         case 1 -> delete(row);
         case 2 -> increment(row);
@@ -223,10 +235,10 @@ final class Mutations {
       byte[] family = domain.family();
       int ofFamilies = domain.deletesFamilies() ? 15 : 0;
       switch (dice.weighted(20, 20, 10, 10, ofFamilies, ofFamilies, ofFamilies)) {
-        case 0 -> delete.addColumn(family, domain.qualifier());
-        case 1 -> delete.addColumn(family, domain.qualifier(), domain.someTime());
-        case 2 -> delete.addColumns(family, domain.qualifier());
-        case 3 -> delete.addColumns(family, domain.qualifier(), domain.someTime());
+        case 0 -> delete.addColumn(family, domain.deletedQualifier());
+        case 1 -> delete.addColumn(family, domain.deletedQualifier(), domain.someTime());
+        case 2 -> delete.addColumns(family, domain.deletedQualifier());
+        case 3 -> delete.addColumns(family, domain.deletedQualifier(), domain.someTime());
         case 4 -> delete.addFamily(family);
         case 5 -> delete.addFamily(family, domain.someTime());
         default -> delete.addFamilyVersion(family, domain.someTime());

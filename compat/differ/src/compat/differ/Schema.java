@@ -21,8 +21,7 @@ final class Schema {
   private final TableName name;
   /**
    * Whether a store's files have one block each. Of tables with small blocks HBase gave rows of the other region behind a
-   * split, and it sought back and forth for ever where cells had no qualifier. So only tables with one block are split, and
-   * have such cells; the latter do not always end there either.
+   * split, so only tables with one block are split.
    */
   private final boolean hasOneBlock;
   private final List<ColumnFamilyDescriptor> families;

@@ -3,6 +3,7 @@ package compat.differ;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.TreeSet;
+import java.util.regex.Pattern;
 import org.apache.hadoop.hbase.CompareOperator;
 import org.apache.hadoop.hbase.filter.BinaryComparator;
 import org.apache.hadoop.hbase.filter.BinaryComponentComparator;
@@ -44,6 +45,8 @@ import org.apache.hadoop.hbase.util.Pair;
 
 /** Random trees of filters. RandomRowFilter is here only in the forms that leave nothing to chance. */
 final class Filters {
+  private static final Pattern COUNTING = Pattern.compile("ColumnCountGetFilter|ColumnPaginationFilter");
+
   private final Dice dice;
   private final Domain domain;
   /** How many SkipFilters and lists are around the filter being made. */
@@ -208,6 +211,11 @@ final class Filters {
   }
 
   /** Nearly all that is in a filter; the classes' own texts leave out much. */
+  /** Whether a filter, or one within it, counts columns. */
+  static boolean counts(Filter filter) {
+    return filter != null && COUNTING.matcher(text(filter)).find();
+  }
+
   static String text(Filter filter) {
     try {
       return filter + " (" + Bytes.toStringBinary(filter.toByteArray()) + ")";

@@ -72,7 +72,9 @@ public final class Storm {
       workers.add(new Thread(worker));
     }
     workers.forEach(Thread::start);
-    session.await(others + " to be there", () -> admin.tableExists(others) && admin.isTableAvailable(others));
+    // Regions are there before the table counts as enabled, and what is not enabled is not split.
+    session.await(others + " to be there", () -> admin.tableExists(others) && admin.isTableEnabled(others)
+        && admin.isTableAvailable(others));
     try {
       reshape(List.of(others, own), splits, merges);
     } catch (Exception broken) {

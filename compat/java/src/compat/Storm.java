@@ -5,6 +5,8 @@ import static compat.Rows.b;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Random;
+import java.util.Set;
+import java.util.TreeSet;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
@@ -12,6 +14,7 @@ import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.hbase.DoNotRetryIOException;
 import org.apache.hadoop.hbase.HBaseConfiguration;
 import org.apache.hadoop.hbase.TableName;
+import org.apache.hadoop.hbase.TableNotEnabledException;
 import org.apache.hadoop.hbase.client.Admin;
 import org.apache.hadoop.hbase.client.Append;
 import org.apache.hadoop.hbase.client.Get;
@@ -72,9 +75,7 @@ public final class Storm {
       workers.add(new Thread(worker));
     }
     workers.forEach(Thread::start);
-    // Regions are there before the table counts as enabled, and what is not enabled is not split.
-    session.await(others + " to be there", () -> admin.tableExists(others) && admin.isTableEnabled(others)
-        && admin.isTableAvailable(others));
+    session.await(others + " to be loaded", () -> hasRows(others));
     try {
       reshape(List.of(others, own), splits, merges);
     } catch (Exception broken) {
@@ -159,6 +160,18 @@ public final class Storm {
   private void error(String what, Throwable thrown) {
     errors.incrementAndGet();
     System.out.println("ERROR " + what + (thrown == null ? "" : ": " + Show.exceptionWithMessage(thrown)));
+  }
+
+  /** Whether a table is being loaded. Before that its loader disables it to alter it, and it cannot be split. */
+  private boolean hasRows(TableName name) throws Exception {
+    if (!admin.tableExists(name)) {
+      return false;
+    }
+    try (Table table = session.connection.getTable(name)) {
+      return !Rows.all(table, new Scan().setLimit(1)).isEmpty();
+    } catch (TableNotEnabledException notYet) {
+      return false;
+    }
   }
 
   /** Every row is there once, in order, and no other. */
@@ -247,17 +260,21 @@ public final class Storm {
     private void scan(Table table) throws Exception {
       Scan scan = new Scan().setCaching(50 + random.nextInt(500)).setReversed(random.nextBoolean());
       byte[] last = null;
-      int own = 0;
+      Set<String> missing = new TreeSet<>();
+      for (int row = 0; row < ROWS_PER_THREAD; row++) {
+        missing.add(Bytes.toString(row(row)));
+      }
       for (Result result : Rows.all(table, scan)) {
         int order = last == null ? 1 : Bytes.compareTo(result.getRow(), last) * (scan.isReversed() ? -1 : 1);
         if (order <= 0) {
           error("row " + Bytes.toString(result.getRow()) + " comes after " + Bytes.toString(last), null);
         }
         last = result.getRow();
-        own += Bytes.toString(last).endsWith("-" + number) ? 1 : 0;
+        missing.remove(Bytes.toString(last));
       }
-      if (own != ROWS_PER_THREAD) {
-        error("a scan found " + own + " rows of " + ROWS_PER_THREAD, null);
+      if (!missing.isEmpty()) {
+        error("a scan" + (scan.isReversed() ? ", reversed," : "") + " with " + scan.getCaching() + " rows a call found no "
+            + missing + ", but " + Rows.all(table, new Scan()).size() + " rows are there", null);
       }
     }
 

@@ -5,6 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use cell::query::Scan;
 use engine::Region;
 use engine::region::RegionState;
 use engine::scanner::{Deadline, Limits, Progress, RegionScanner, ResultSink, Stopped};
@@ -62,7 +63,7 @@ async fn open(
     let specifier = request.region.as_ref();
     let region = server.regions().find(specifier.map_or(&b""[..], |specifier| &specifier.value))?;
     let quota = server.admit(&context, &region, planned)?;
-    let wanted = wire::convert::from_proto::scan(scan)?;
+    let wanted = with_read_point_of_row(wire::convert::from_proto::scan(scan)?);
     let scanner = region.scanner(&wanted).map_err(|error| java_exception(&error))?;
     let mvcc_read_point = scanner.read_point();
     let bytes_max = match scan.max_result_size() {
@@ -78,6 +79,16 @@ async fn open(
     response.ttl = Some(server.scanners().lease().as_millis() as u32);
     response.mvcc_read_point = Some(mvcc_read_point);
     Ok((response, cells))
+}
+
+/// A client that lost its scanner asks again with the read point that it had, whatever became of the region meanwhile. It
+/// is kept only where the scan goes on within a row, so that the row's pieces are of one time. Other rows may have been
+/// changed since, and compacted, or stand in files of a region that was merged to this one and counted further: they
+/// would not be there at the earlier point. (HBase keeps it, and such rows are missing there.)
+fn with_read_point_of_row(mut scan: Scan) -> Scan {
+    let goes_on_within_row = scan.include_start_row && !scan.start_row.is_empty();
+    scan.read_point = scan.read_point.filter(|_| goes_on_within_row);
+    scan
 }
 
 async fn go_on(
@@ -267,5 +278,26 @@ fn refusal(id: u64, request: &proto::ScanRequest, refused: Refused) -> JavaExcep
                  fix would be increasing the value of 'hbase.client.scanner.timeout.period' configuration."
             ),
         ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_read_point_is_kept_within_a_row_and_nowhere_else() {
+        let kept = |start_row: &'static [u8], include_start_row| {
+            let scan = Scan {
+                start_row: start_row.into(),
+                include_start_row,
+                read_point: Some(7),
+                ..Scan::default()
+            };
+            with_read_point_of_row(scan).read_point
+        };
+        assert_eq!(kept(b"row", true), Some(7));
+        assert_eq!(kept(b"row", false), None);
+        assert_eq!(kept(b"", true), None);
     }
 }

@@ -85,8 +85,11 @@ async fn open(
 /// is kept only where the scan goes on within a row, so that the row's pieces are of one time. Other rows may have been
 /// changed since, and compacted, or stand in files of a region that was merged to this one and counted further: they
 /// would not be there at the earlier point. (HBase keeps it, and such rows are missing there.)
+///
+/// Clients of 2.x say that they go on behind a row by the next possible one, with a zero at its end.
 fn with_read_point_of_row(mut scan: Scan) -> Scan {
-    let goes_on_within_row = scan.include_start_row && !scan.start_row.is_empty();
+    let goes_on_within_row =
+        scan.include_start_row && !scan.start_row.is_empty() && !scan.start_row.ends_with(b"\0");
     scan.read_point = scan.read_point.filter(|_| goes_on_within_row);
     scan
 }
@@ -298,6 +301,7 @@ mod tests {
         };
         assert_eq!(kept(b"row", true), Some(7));
         assert_eq!(kept(b"row", false), None);
+        assert_eq!(kept(b"row\0", true), None);
         assert_eq!(kept(b"", true), None);
     }
 }

@@ -1,6 +1,6 @@
 //! When to stop: Ctrl-C, SIGTERM, a client's call.
 
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 
 /// Waits for the next Ctrl-C; for ever if the system takes no signal handlers.
@@ -32,19 +32,35 @@ impl Stop {
         });
     }
 
-    /// Waits for a signal or a request, and returns the reason.
+    /// Takes Ctrl-C and SIGTERM from here on; before, they end the process at once, which loses nothing that was
+    /// acknowledged. To be called before anybody is told that the server is ready.
     ///
     /// # Errors
     /// If the system takes no signal handlers.
-    pub async fn wait(&self) -> std::io::Result<String> {
-        let mut terminate = signal(SignalKind::terminate())?;
-        let mut interrupt = signal(SignalKind::interrupt())?;
-        let mut requested = self.0.subscribe();
+    pub fn listen(&self) -> std::io::Result<StopListener> {
+        Ok(StopListener {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+            requested: self.0.subscribe(),
+        })
+    }
+}
+
+/// Hears of every reason to stop since it was made.
+pub struct StopListener {
+    terminate: Signal,
+    interrupt: Signal,
+    requested: watch::Receiver<Option<String>>,
+}
+
+impl StopListener {
+    /// Waits for a signal or a request, and returns the reason.
+    pub async fn wait(mut self) -> String {
         tokio::select! {
-            _ = terminate.recv() => Ok("SIGTERM".to_string()),
-            _ = interrupt.recv() => Ok("Ctrl-C".to_string()),
-            reason = requested.wait_for(Option::is_some) => {
-                Ok(reason.ok().and_then(|reason| reason.clone()).unwrap_or_default())
+            _ = self.terminate.recv() => "SIGTERM".to_string(),
+            _ = self.interrupt.recv() => "Ctrl-C".to_string(),
+            reason = self.requested.wait_for(Option::is_some) => {
+                reason.ok().and_then(|reason| reason.clone()).unwrap_or_default()
             }
         }
     }

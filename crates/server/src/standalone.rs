@@ -241,9 +241,10 @@ async fn serve(env: Env, config: Config) -> Result<(), String> {
     let addresses = Addresses::of(&listeners);
     let servers = node.serve(&env, &config, &limits, listeners);
     node.initialize().await?;
+    let reason = stop.listen().map_err(|error| format!("cannot wait for signals: {error}"))?;
     announce(&addresses, &limits, &config.root_dir, env.clock.monotonic() - started);
     notify::tell(notify::READY);
-    let reason = stop.wait().await.map_err(|error| format!("cannot wait for signals: {error}"))?;
+    let reason = reason.wait().await;
     notify::tell(notify::STOPPING);
     println!("stopping ({reason}): flushing what is in memory");
     for server in servers {

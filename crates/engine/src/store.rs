@@ -6,8 +6,8 @@
 //! * Files are ordered from the oldest to the newest: by sequence id, then by timestamp (a compaction that cuts its output
 //!   by time makes several of one sequence id), then larger first, then by name. All cells of the snapshot are newer than those of the files, all of the active memstore newer than those of the snapshot.
 //! * Every view of a region that was ever current holds all cells that a reader at its time may see: what a flush or a
-//!   compaction drops is dropped for the read points of all readers registered when it began, and none comes later at
-//!   an older one.
+//!   compaction drops is dropped for the read points of all readers registered when it began. Who comes later at an older
+//!   one, because it lost its scanner, asks the files first (`readable_since`).
 //! * A file in a view is complete, durable under its name, and never changes.
 //!
 //! Not here: who makes files (`region::flush`, `region::compact`), how they are read (`scanner`).
@@ -85,6 +85,20 @@ impl StoreFile {
     /// When it was written, milliseconds since the epoch.
     pub fn modified_ms(&self) -> u64 {
         self.modified_ms
+    }
+
+    /// The oldest read point at which nothing is missing that was visible then. Of a file of another region none is old
+    /// enough: that one counted for itself.
+    pub fn readable_since(&self) -> u64 {
+        let info = self.reader.info();
+        let is_foreign = self.is_reference() || self.path != *self.reader.path();
+        match info.readable_since {
+            _ if is_foreign => u64::MAX,
+            Some(seq_id) => seq_id,
+            None if info.bulk_load_time_ms.is_some() => 0,
+            // Whatever its writer dropped was hidden by something in the file.
+            None => info.max_memstore_ts,
+        }
     }
 
     /// Its name in the store's directory; of a link the bytes are elsewhere.
@@ -202,5 +216,11 @@ impl RegionView {
 
     pub(crate) fn memstore_bytes(&self) -> u64 {
         self.stores.iter().map(StoreView::memstore_bytes).sum()
+    }
+
+    /// The oldest read point at which nothing is missing that was visible then.
+    pub(crate) fn readable_since(&self) -> u64 {
+        let files = self.stores.iter().flat_map(|store| store.files.iter());
+        files.map(|file| file.readable_since()).max().unwrap_or(0)
     }
 }

@@ -19,7 +19,7 @@ use cell::{KeyValue, LATEST_TIMESTAMP};
 use common::model::Shown;
 use common::world::{Opened, open, open_table, options, region_info, run, scan, table};
 use engine::region::{CompactionKind, Flushed, RegionOptions, RegionState};
-use engine::scanner::CellList;
+use engine::scanner::{CellList, Limits, drive};
 use engine::{Error, Region};
 use fs::faulty::{Fault, Faulty, Operation, Plan, Rule};
 use fs::memory::MemoryFs;
@@ -280,6 +280,34 @@ fn a_closed_region_is_empty_in_memory_and_serves_nothing() {
         assert_eq!(reopened.region.figures().memstore_data_bytes, 0);
         assert_eq!(values(&reopened.region).await, "a=1");
     });
+}
+
+#[test]
+fn a_scan_that_lost_its_scanner_goes_on_at_its_read_point_as_long_as_all_is_kept() {
+    run(async {
+        let (opened, memory, env) = fresh(options()).await;
+        one(&opened.region, put("a", "old")).await.unwrap();
+        let scanner = opened.region.scanner(&Scan::default()).unwrap();
+        let lost = Scan { read_point: Some(scanner.read_point()), ..Scan::default() };
+        one(&opened.region, put("a", "new")).await.unwrap();
+        opened.region.close().await.unwrap();
+        drop(scanner);
+        // Moved: the flush at the close kept what the scanner saw.
+        let reopened = open(&env, Arc::new(memory), options()).await.unwrap();
+        assert_eq!(goes_on(&reopened.region, &lost).await, "old");
+        assert_eq!(values(&reopened.region).await, "a=new");
+        // Nobody reads at that point any more, so the old version goes.
+        reopened.region.compact(None, CompactionKind::Major).await.unwrap();
+        assert_eq!(goes_on(&reopened.region, &lost).await, "new");
+    });
+}
+
+/// The values that a scan shows whose scanner was lost.
+async fn goes_on(region: &Region, scan: &Scan) -> String {
+    let mut scanner = region.scanner_again(scan).unwrap();
+    let mut list = CellList::default();
+    drive(&mut scanner, &mut Limits::default(), &mut list).await.unwrap();
+    list.cells.iter().map(|(cell, _)| cell.view(0).value.escape_ascii().to_string()).collect()
 }
 
 #[test]

@@ -22,6 +22,7 @@ use common::world::{
 };
 use engine::region::{CompactionKind, RegionOptions, SplitOptions};
 use engine::replay::NoEntries;
+use engine::scanner::{CellList, Limits, Stopped, drive};
 use engine::{Error, Opening, Region, split};
 use fs::faulty::{Fault, Faulty, Plan, Rule};
 use fs::memory::MemoryFs;
@@ -104,6 +105,20 @@ impl Regions {
         }
         assert_eq!(backward, gotten);
         backward
+    }
+
+    /// What scans show that go on behind a scanner of a parent, as of its first write.
+    async fn scan_again(&self) -> Vec<Shown> {
+        let selection = CellSelection { max_versions: u32::MAX, ..CellSelection::default() };
+        let lost = Scan { selection, read_point: Some(1), ..Scan::default() };
+        let mut list = CellList::default();
+        for region in &self.regions {
+            let mut scanner = region.scanner_again(&lost).unwrap();
+            while drive(&mut scanner, &mut Limits::default(), &mut list).await.unwrap().stopped
+                != Stopped::Exhausted
+            {}
+        }
+        list.cells.iter().map(|(cell, _)| shown(&cell.view(0))).collect()
     }
 
     async fn assert_shows(&self, expected: &[Shown], when: &str) {
@@ -214,6 +229,7 @@ fn daughters_and_merged_regions_show_what_their_parents_showed() {
                 gone.append(&mut parents);
                 let regions = opened(&env, &fs, &infos).await;
                 regions.assert_shows(&expected, "by references").await;
+                assert_eq!(regions.scan_again().await, expected, "to those who lost a scanner of a parent");
                 assert!(regions.regions.iter().any(|region| region.has_references()));
                 write(&regions, &random, 0..100, &mut timestamp).await;
                 expected = regions.scan().await;
@@ -232,6 +248,7 @@ fn daughters_and_merged_regions_show_what_their_parents_showed() {
                     split::archive_region(&fs, &root(), parent).await.unwrap();
                 }
                 regions.assert_shows(&expected, "compacted").await;
+                assert_eq!(regions.scan_again().await, expected, "and when the references are gone");
                 parents = regions.infos();
                 regions.close().await;
                 opened(&env, &fs, &parents).await.assert_shows(&expected, "compacted and reopened").await;

@@ -38,6 +38,8 @@ pub mod names {
     pub const HISTORICAL: &[u8] = b"HISTORICAL";
     pub const BULK_LOAD_TIME: &[u8] = b"BULKLOAD_TIMESTAMP";
     pub const SKIP_RESET_SEQ_ID: &[u8] = b"SKIP_RESET_SEQ_ID";
+    /// Our own; HBase reads past names that it does not know.
+    pub const READABLE_SINCE: &[u8] = b"GRAMPUS_READABLE_SINCE";
 }
 
 const PROTOBUF_MAGIC: &[u8] = b"PBUF";
@@ -91,6 +93,9 @@ pub struct FileInfo {
     pub exclude_from_minor: bool,
     /// Holds only cells that newer ones hide (`HISTORICAL`).
     pub is_historical: bool,
+    /// The oldest sequence id as of which nothing is missing that was visible then, of those cells that went into the
+    /// file (`GRAMPUS_READABLE_SINCE`); none if it does not say.
+    pub readable_since: Option<u64>,
     /// Names of files whose cells are all in this one (`COMPACTION_EVENT_KEY`).
     pub compacted_files: Vec<String>,
     /// What the general Bloom filter answers for.
@@ -159,6 +164,7 @@ impl FileInfo {
             create_time_ms: number(&raw, names::CREATE_TIME)?,
             bulk_load_time_ms: number(&raw, names::BULK_LOAD_TIME)?,
             skip_reset_seq_id: flag(&raw, names::SKIP_RESET_SEQ_ID),
+            readable_since: number(&raw, names::READABLE_SINCE)?.map(|id| id.max(0) as u64),
             raw,
         })
     }

@@ -104,6 +104,8 @@ pub struct StoreInfo {
     pub is_historical: bool,
     /// Files whose cells are in this one.
     pub compacted_files: Vec<String>,
+    /// Versions that nobody sees who reads as of this sequence id or a later one may be missing; none leaves it unsaid.
+    pub readable_since: Option<u64>,
 }
 
 /// What was written.
@@ -307,6 +309,9 @@ impl Writer {
         self.put_entry(names::MAJOR_COMPACTION, boolean(store.is_major));
         self.put_entry(names::HISTORICAL, boolean(store.is_historical));
         self.put_entry(names::COMPACTION_EVENT, compaction_event(&store.compacted_files));
+        if let Some(seq_id) = store.readable_since {
+            self.put_entry(names::READABLE_SINCE, seq_id.to_be_bytes().to_vec());
+        }
     }
 
     fn put_entry(&mut self, name: &[u8], value: impl Into<Bytes>) {

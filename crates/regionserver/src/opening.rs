@@ -65,13 +65,15 @@ impl RegionServer {
     }
 
     async fn close(&self, region: &Arc<Region>) {
-        let now = self.env().clock.monotonic();
-        self.scanners().forget_where(now, |scanner| Arc::ptr_eq(scanner.region(), region));
         // Not given up: opened again in this process, the region would lack what is in this process's log only.
         while let Err(error) = region.close().await {
             warn!(region = %region.name(), %error, "a region cannot be closed; tried again");
             self.env().clock.sleep(CLOSE_PAUSE).await;
         }
+        // Not before: the last flush keeps what they see, so that their clients can go on elsewhere at the same read point.
+        let now = self.env().clock.monotonic();
+        self.scanners().forget_where(now, |scanner| Arc::ptr_eq(scanner.region(), region));
+        region.archive_retired().await;
         self.recovered().settle(&region.info().encoded_name());
         info!(region = %region.name(), "region closed");
     }

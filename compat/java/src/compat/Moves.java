@@ -1,14 +1,18 @@
 package compat;
 
 import static compat.Rows.b;
+import static compat.Rows.delete;
 import static compat.Rows.get;
 import static compat.Rows.put;
 
+import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
 import org.apache.hadoop.hbase.TableName;
 import org.apache.hadoop.hbase.client.Admin;
 import org.apache.hadoop.hbase.client.RegionInfo;
+import org.apache.hadoop.hbase.client.Result;
+import org.apache.hadoop.hbase.client.ResultScanner;
 import org.apache.hadoop.hbase.client.Scan;
 import org.apache.hadoop.hbase.client.Table;
 
@@ -39,7 +43,43 @@ final class Moves implements Suite {
       });
       out.see("row", () -> table.get(get("07")));
     }
+    scan(s);
     merge(s);
+  }
+
+  /** Moves the region under a scan, which goes on as of its begin although rows were changed since. */
+  private static void scan(Session s) throws Exception {
+    TableName name = s.name("scanned");
+    s.out.topic("scan across a move");
+    try (Table table = s.table("scanned", "f")) {
+      for (int row = 0; row < 9; row++) {
+        table.put(put("" + row, "f:q@1=old"));
+      }
+      s.out.see("not flushed before", () -> scanAcrossMove(s, table, 2, () -> { }));
+      s.out.see("and from here on", () -> Rows.all(table, new Scan()));
+      s.out.see("flushed before", () -> scanAcrossMove(s, table, 3, () -> s.admin.flush(name)));
+      s.out.see("and from here on", () -> Rows.all(table, new Scan()));
+    }
+  }
+
+  private static List<Result> scanAcrossMove(Session s, Table table, int time, Transcript.Action before) throws Exception {
+    List<Result> seen = new ArrayList<>();
+    try (ResultScanner scanner = table.getScanner(new Scan().setCaching(1))) {
+      seen.add(scanner.next());
+      table.put(put("3", "f:q@" + time + "=new"));
+      table.put(put("4" + time, "f:q@" + time + "=new"));
+      table.delete(delete("" + (5 + time)));
+      before.run();
+      reopen(s.admin, table.getName());
+      scanner.forEach(seen::add);
+    }
+    return seen;
+  }
+
+  private static void reopen(Admin admin, TableName name) throws Exception {
+    byte[] region = admin.getRegions(name).get(0).getRegionName();
+    admin.unassign(region);
+    admin.assign(region);
   }
 
   /** Merges regions that never split: daughters refuse it until HBase has tidied up behind their parent. */

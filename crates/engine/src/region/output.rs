@@ -63,6 +63,13 @@ impl Merge {
         Merge { snapshot: None, files: files.to_vec(), retention, info, boundaries: boundaries.to_vec() }
     }
 
+    /// The oldest read point at which the outputs show all that was visible then, if nothing is dropped that readers at
+    /// `smallest_read_point` see; the newest one, `read_point`, if files of another region are among the inputs.
+    fn readable_since(&self, smallest_read_point: u64, read_point: u64) -> u64 {
+        let of_files = self.files.iter().map(|file| file.readable_since()).max().unwrap_or(0);
+        of_files.max(smallest_read_point).min(read_point)
+    }
+
     /// The place of the output for cells of this timestamp.
     fn output_of(&self, timestamp: i64) -> usize {
         self.boundaries.partition_point(|smallest| *smallest <= timestamp).max(1) - 1
@@ -95,8 +102,10 @@ impl Region {
         pace: &dyn Pace,
     ) -> Result<Option<Vec<Output>>> {
         let mut writing = BTreeMap::new();
-        let outcome = match self.write_cells(at, merge, pace, &mut writing).await {
-            Ok(true) => self.finish_writing(merge, &mut writing).await.map(Some),
+        let smallest_read_point = self.mvcc.smallest_read_point();
+        let readable_since = merge.readable_since(smallest_read_point, self.mvcc.read_point());
+        let outcome = match self.write_cells(at, merge, smallest_read_point, pace, &mut writing).await {
+            Ok(true) => self.finish_writing(merge, readable_since, &mut writing).await.map(Some),
             Ok(false) => Ok(None),
             Err(error) => Err(error),
         };
@@ -113,13 +122,14 @@ impl Region {
         &self,
         at: usize,
         merge: &Merge,
+        smallest_read_point: u64,
         pace: &dyn Pace,
         writing: &mut BTreeMap<usize, Writing>,
     ) -> Result<bool> {
         if merge.boundaries.len() < 2 {
             writing.insert(0, self.begin_writing(at, merge).await?);
         }
-        let mut cells = self.merged_cells(at, merge);
+        let mut cells = self.merged_cells(at, merge, smallest_read_point);
         let mut read_bytes = 0;
         while let Some(cell) = cells.next().await? {
             let writing = match writing.entry(merge.output_of(cell.timestamp())) {
@@ -161,14 +171,15 @@ impl Region {
     async fn finish_writing(
         &self,
         merge: &Merge,
+        readable_since: u64,
         writing: &mut BTreeMap<usize, Writing>,
     ) -> Result<Vec<Output>> {
         let mut outputs = Vec::new();
         while let Some((_, Writing { output, mut writer })) = writing.pop_first() {
-            let info = match writing.is_empty() {
-                true => merge.info.clone(),
-                false => StoreInfo { compacted_files: Vec::new(), ..merge.info.clone() },
-            };
+            let mut info = StoreInfo { readable_since: Some(readable_since), ..merge.info.clone() };
+            if !writing.is_empty() {
+                info.compacted_files.clear();
+            }
             writer.put_store_info(&info);
             outputs.push(output);
             if let Err(error) = writer.finish().await {
@@ -239,15 +250,15 @@ impl Region {
         self.services.root.family_tmp_dir(&self.info, &self.families[output.store].name).join(&output.name)
     }
 
-    /// The cells that live on, for readers from the smallest read point on.
-    fn merged_cells(&self, at: usize, merge: &Merge) -> CompactionScanner {
+    /// The cells that live on, for readers at `smallest_read_point` and later ones.
+    fn merged_cells(&self, at: usize, merge: &Merge, smallest_read_point: u64) -> CompactionScanner {
         CompactionScanner::new(
             merge.snapshot.as_slice(),
             &merge.files,
             self.table.order(),
             &self.rules[at],
             merge.retention,
-            self.mvcc.smallest_read_point(),
+            smallest_read_point,
             self.services.env.clock.now_ms() as i64,
             self.services.loader.clone(),
         )

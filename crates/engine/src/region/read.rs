@@ -24,10 +24,29 @@ impl Region {
     /// [`Error::NotServing`], [`Error::NoSuchFamily`], [`Error::BadRequest`]; nothing is read yet.
     pub fn scanner(&self, scan: &Scan) -> Result<RegionScanner> {
         self.check_serving()?;
+        let (view, guard) = self.view_at(scan.read_point);
+        self.scanner_of(scan, &view, guard)
+    }
+
+    /// Begins what is left of a scan whose scanner was lost: at the read point that it had, if all that was visible then
+    /// is still kept here, else at the newest one.
+    ///
+    /// # Errors
+    /// As [`Region::scanner`].
+    pub fn scanner_again(&self, scan: &Scan) -> Result<RegionScanner> {
+        self.check_serving()?;
+        let (view, guard) = self.view_at(scan.read_point);
+        if guard.read_point() >= view.readable_since() {
+            return self.scanner_of(scan, &view, guard);
+        }
+        let (view, guard) = self.view_at(None);
+        self.scanner_of(scan, &view, guard)
+    }
+
+    fn scanner_of(&self, scan: &Scan, view: &RegionView, guard: ReadGuard) -> Result<RegionScanner> {
         for columns in &scan.selection.columns {
             self.store_of(&columns.family)?;
         }
-        let (view, guard) = self.view_at(scan.read_point);
         let stores = self.rules.iter().zip(&view.stores);
         let now_ms = self.services.env.clock.now_ms() as i64;
         let scan = cut_to_region(scan, &self.info);

@@ -63,8 +63,8 @@ async fn open(
     let specifier = request.region.as_ref();
     let region = server.regions().find(specifier.map_or(&b""[..], |specifier| &specifier.value))?;
     let quota = server.admit(&context, &region, planned)?;
-    let wanted = with_read_point_of_row(wire::convert::from_proto::scan(scan)?);
-    let scanner = region.scanner(&wanted).map_err(|error| java_exception(&error))?;
+    let wanted = wire::convert::from_proto::scan(scan)?;
+    let scanner = scanner(&region, &wanted)?;
     let mvcc_read_point = scanner.read_point();
     let bytes_max = match scan.max_result_size() {
         0 => server.options().result_bytes_max,
@@ -81,17 +81,18 @@ async fn open(
     Ok((response, cells))
 }
 
-/// A client that lost its scanner asks again with the read point that it had, whatever became of the region meanwhile. It
-/// is kept only where the scan goes on within a row, so that the row's pieces are of one time. Other rows may have been
-/// changed since, and compacted, or stand in files of a region that was merged to this one and counted further: they
-/// would not be there at the earlier point. (HBase keeps it, and such rows are missing there.)
-///
+/// A client that lost its scanner asks again with the read point that it had, whatever became of the region meanwhile.
+/// Within a row it is kept, so that the row's pieces are of one time. Elsewhere only if nothing is missing at it: rows may
+/// have been changed since, and compacted, or stand in files of a region that was merged to this one and counted further.
+/// (HBase keeps it, and such rows are missing there.)
+fn scanner(region: &Region, scan: &Scan) -> Answer<RegionScanner> {
+    let scanner = if goes_on_within_row(scan) { region.scanner(scan) } else { region.scanner_again(scan) };
+    scanner.map_err(|error| java_exception(&error))
+}
+
 /// Clients of 2.x say that they go on behind a row by the next possible one, with a zero at its end.
-fn with_read_point_of_row(mut scan: Scan) -> Scan {
-    let goes_on_within_row =
-        scan.include_start_row && !scan.start_row.is_empty() && !scan.start_row.ends_with(b"\0");
-    scan.read_point = scan.read_point.filter(|_| goes_on_within_row);
-    scan
+fn goes_on_within_row(scan: &Scan) -> bool {
+    scan.include_start_row && !scan.start_row.is_empty() && !scan.start_row.ends_with(b"\0")
 }
 
 async fn go_on(
@@ -108,8 +109,9 @@ async fn go_on(
     };
     let now = server.env().clock.monotonic();
     if open.region.state() != RegionState::Serving {
-        server.scanners().forget(id);
         let message = format!("{} is not online on this server", open.region.name());
+        // Forgotten when the region is closed.
+        server.scanners().put_back(id, open, now);
         return Err(JavaException::new(class::NOT_SERVING_REGION, message));
     }
     if request.renew() {
@@ -289,19 +291,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_read_point_is_kept_within_a_row_and_nowhere_else() {
-        let kept = |start_row: &'static [u8], include_start_row| {
-            let scan = Scan {
-                start_row: start_row.into(),
-                include_start_row,
-                read_point: Some(7),
-                ..Scan::default()
-            };
-            with_read_point_of_row(scan).read_point
+    fn what_goes_on_within_a_row() {
+        let within = |start_row: &'static [u8], include_start_row| {
+            goes_on_within_row(&Scan { start_row: start_row.into(), include_start_row, ..Scan::default() })
         };
-        assert_eq!(kept(b"row", true), Some(7));
-        assert_eq!(kept(b"row", false), None);
-        assert_eq!(kept(b"row\0", true), None);
-        assert_eq!(kept(b"", true), None);
+        assert!(within(b"row", true));
+        assert!(!within(b"row", false) && !within(b"row\0", true) && !within(b"", true));
     }
 }

@@ -210,12 +210,12 @@ final class Filters {
     return new BinaryComponentComparator(Bytes.toBytes(dice.of("a", "1", "0")), dice.number(0, 7));
   }
 
-  /** Nearly all that is in a filter; the classes' own texts leave out much. */
   /** Whether a filter, or one within it, counts columns. */
   static boolean counts(Filter filter) {
     return filter != null && COUNTING.matcher(text(filter)).find();
   }
 
+  /** Nearly all that is in a filter; the classes' own texts leave out much. */
   static String text(Filter filter) {
     try {
       return filter + " (" + Bytes.toStringBinary(filter.toByteArray()) + ")";

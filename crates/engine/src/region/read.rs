@@ -35,11 +35,10 @@ impl Region {
     /// As [`Region::scanner`].
     pub fn scanner_again(&self, scan: &Scan) -> Result<RegionScanner> {
         self.check_serving()?;
-        let (view, guard) = self.view_at(scan.read_point);
-        if guard.read_point() >= view.readable_since() {
-            return self.scanner_of(scan, &view, guard);
+        let (mut view, mut guard) = self.view_at(scan.read_point);
+        if scan.read_point.is_some() && guard.read_point() < view.readable_since() {
+            (view, guard) = self.view_at(None);
         }
-        let (view, guard) = self.view_at(None);
         self.scanner_of(scan, &view, guard)
     }
 

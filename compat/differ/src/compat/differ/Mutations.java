@@ -150,23 +150,24 @@ final class Mutations {
   }
 
   private RowMutations mutations(byte[] row) throws Exception {
-    return mutations(row, 50, 10);
+    return mutations(row, 50, 10, true);
   }
 
   /**
-   * Mutations that go with a condition. HBase stamps puts when it has checked, and what it counts or appends when it
-   * writes, now and then a millisecond later: of the same column either is the newer one. So there are not both.
+   * Mutations that go with a condition. HBase stamps puts when it has checked, and what it counts, appends or deletes when
+   * it writes, now and then a millisecond later: of the same column either is the newer one, and a marker of the newest
+   * version hides the put or not. So there are not both.
    */
   private RowMutations conditional(byte[] row) throws Exception {
-    return dice.chance(70) ? mutations(row, 50, 0) : mutations(row, 0, 20);
+    return dice.chance(70) ? mutations(row, 50, 0, false) : mutations(row, 0, 20, true);
   }
 
-  private RowMutations mutations(byte[] row, int puts, int counts) throws Exception {
+  private RowMutations mutations(byte[] row, int puts, int counts, boolean deletesNewest) throws Exception {
     List<Mutation> parts = new ArrayList<>();
     for (int left = dice.number(1, 4); left > 0; left--) {
       parts.add(switch (dice.weighted(puts, 30, counts, counts)) {
         case 0 -> put(row);
-        case 1 -> delete(row);
+        case 1 -> delete(row, deletesNewest);
         case 2 -> increment(row);
         default -> append(row);
       });
@@ -229,13 +230,21 @@ final class Mutations {
   }
 
   private Delete delete(byte[] row) throws Exception {
+    return delete(row, true);
+  }
+
+  /** Markers of all kinds; those of the newest version, whenever that is, only if `deletesNewest`. */
+  private Delete delete(byte[] row, boolean deletesNewest) throws Exception {
     Delete delete = dice.chance(70) ? new Delete(row) : new Delete(row, domain.someTime());
     // One without columns deletes all families.
     for (int left = dice.number(domain.deletesFamilies() ? 0 : 1, 2); left > 0; left--) {
       byte[] family = domain.family();
       int ofFamilies = domain.deletesFamilies() ? 15 : 0;
       switch (dice.weighted(20, 20, 10, 10, ofFamilies, ofFamilies, ofFamilies)) {
-        case 0 -> delete.addColumn(family, domain.deletedQualifier());
+        case 0 -> {
+          byte[] qualifier = domain.deletedQualifier();
+          delete = deletesNewest ? delete.addColumn(family, qualifier) : delete.addColumns(family, qualifier);
+        }
         case 1 -> delete.addColumn(family, domain.deletedQualifier(), domain.someTime());
         case 2 -> delete.addColumns(family, domain.deletedQualifier());
         case 3 -> delete.addColumns(family, domain.deletedQualifier(), domain.someTime());

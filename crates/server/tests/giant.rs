@@ -7,7 +7,6 @@
 )]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-#[allow(dead_code, reason = "not all of it is used here")]
 mod common;
 #[path = "kill9/network.rs"]
 mod network;

@@ -226,9 +226,9 @@ async fn load(server: &Server, time: Duration) {
     let disturbed = disturb(&world, &client, &chance);
     let ended = async {
         while let Some(ended) = loads.join_next().await {
-            if ended.is_err() {
+            if let Err(failed) = ended {
                 world.over.store(true, Ordering::SeqCst);
-                ended.unwrap();
+                std::panic::resume_unwind(failed.into_panic());
             }
         }
     };

@@ -17,7 +17,7 @@ const LAYERS: &[&[&str]] = &[
 ];
 
 /// Members that no layer may use: tools and tests.
-const ASIDE: &[&str] = &["xtask"];
+const ASIDE: &[&str] = &["xtask", "limits"];
 
 fn layer(name: &str) -> usize {
     LAYERS

@@ -1,9 +1,13 @@
-//! Layer 6: sub-commands of the binary.
+//! Layer 7: sub-commands of the binary.
 //!
+//! * [`mod@bench`]: `grampus bench`, a load generator for Grampus and HBase alike;
 //! * [`mod@shell`]: `grampus shell`, HBase's shell over the [`client`] crate.
 //!
 //! Knows nothing about: how a server works inside; it talks to one as any client does.
 
+pub mod bench;
+mod quorum;
 pub mod shell;
 
+pub use bench::{BenchArguments, bench};
 pub use shell::{Interrupts, ShellArguments, shell};

@@ -33,6 +33,7 @@ use base::env::Env;
 use clap::Args;
 use client::{Client, ClientOptions, Registry};
 
+use crate::quorum;
 use error::Position;
 use output::{Printer, Style};
 use reader::Reader;
@@ -42,8 +43,6 @@ use session::{Session, Step};
 const WIDTH_DEFAULT: usize = 100;
 /// Tries after the first, as HBase's shell sets it: a person waits for the answer.
 const RETRIES_MAX: u32 = 7;
-/// ZooKeeper's port where none is named.
-const ZOOKEEPER_PORT: u16 = 2181;
 
 /// What the shell is to do.
 #[derive(Debug, Clone, Args)]
@@ -78,7 +77,7 @@ pub type Interrupts = Box<dyn Fn() -> BoxFuture<'static, ()> + Send>;
 /// One line for a person: why the shell could not begin, or which command of a script failed. What that command said
 /// stands in the output.
 pub async fn shell(env: Env, interrupts: Interrupts, arguments: &ShellArguments) -> Result<(), String> {
-    let quorum = with_offset(&arguments.zookeeper, arguments.port_offset)?;
+    let quorum = quorum::with_offset(&arguments.zookeeper, arguments.port_offset)?;
     let script = match (&arguments.execute, &arguments.file) {
         (Some(commands), _) => {
             Some(parser::parse(commands, Position::START).map_err(|error| error.to_string())?)
@@ -146,28 +145,6 @@ fn parse_file(path: &Path) -> Result<Vec<parser::Statement>, String> {
     parser::parse(&source, Position::START).map_err(|error| format!("{shown}: {error}"))
 }
 
-/// `host:port,..` with `offset` added to each port.
-fn with_offset(quorum: &str, offset: u16) -> Result<String, String> {
-    let add = |server: &str| {
-        let (host, port) = match server.rsplit_once(':') {
-            Some((host, port)) => {
-                let port = port.parse().map_err(|_| format!("--zookeeper {quorum}: {port} is no port"))?;
-                (host, port)
-            }
-            None => (server, ZOOKEEPER_PORT),
-        };
-        let sum = port.checked_add(offset);
-        let sum = sum.ok_or_else(|| format!("--port-offset {offset}: there is no port {port} + {offset}"))?;
-        Ok(format!("{host}:{sum}"))
-    };
-    let servers = quorum.split(',').map(str::trim).filter(|server| !server.is_empty());
-    let servers = servers.map(add).collect::<Result<Vec<String>, String>>()?;
-    match servers.is_empty() {
-        true => Err("--zookeeper names no server".to_string()),
-        false => Ok(servers.join(",")),
-    }
-}
-
 /// `NO_COLOR` set to anything means none, see no-color.org; a dumb terminal has none.
 fn wants_colours() -> bool {
     let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
@@ -182,18 +159,4 @@ fn terminal_width() -> usize {
 /// The user that servers are told, as an insecure HBase takes it.
 fn user() -> String {
     std::env::var("USER").ok().filter(|user| !user.is_empty()).unwrap_or_else(|| "grampus".to_string())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_offset_moves_every_port() {
-        assert_eq!(with_offset("127.0.0.1:2181", 0).unwrap(), "127.0.0.1:2181");
-        assert_eq!(with_offset("a, b:7,", 100).unwrap(), "a:2281,b:107");
-        assert!(with_offset("a:65535", 1).unwrap_err().contains("no port"));
-        assert!(with_offset("a:x", 0).unwrap_err().contains("x is no port"));
-        assert!(with_offset(" ,", 0).unwrap_err().contains("no server"));
-    }
 }

@@ -14,6 +14,7 @@ use cell::region::{RegionInfo, ServerName};
 use cell::schema::{TableDescriptor, TableName};
 use prost::Message;
 use proto::get_procedure_result_response::State;
+use proto::get_region_info_response::CompactionState;
 use wire::convert;
 use wire::exception::JavaException;
 use wire::meta::TableState;
@@ -286,29 +287,51 @@ impl Admin {
             return Err(Error::TableNotEnabled(table.clone()));
         }
         for location in regions {
-            self.at_region(&location, method, &request(&location.region)).await?;
+            // The answers to these calls say no more than that it was done.
+            let _: proto::EmptyMsg = self.at_region(&location, method, &request(&location.region)).await?;
         }
         Ok(())
     }
 
-    async fn at_region<M: Message>(
+    async fn at_region<M: Message, R: Message + Default>(
         &self,
         location: &crate::Location,
         method: &'static str,
         request: &M,
-    ) -> Result<()> {
+    ) -> Result<R> {
         let mut retry = Retry::new(self.client.env(), self.client.options());
         let table = &location.region.table;
         let mut location = std::sync::Arc::new(location.clone());
         loop {
             let call = Outgoing { priority: HIGH_PRIORITY, ..Outgoing::new("AdminService", method, request) };
-            // The answers to these calls say no more than that it was done.
-            let answer: Result<(proto::EmptyMsg, Bytes)> = self.client.call_region(&location, call).await;
-            let Err(error) = answer else { return Ok(()) };
+            let error = match self.client.call_region(&location, call).await {
+                Ok((answer, _)) => return Ok(answer),
+                Err(error) => error,
+            };
             retry.pause(error).await?;
             let position = crate::locations::Position::At(location.region.start_key.clone());
             location = self.client.locate(table, &position).await?;
         }
+    }
+
+    /// Whether files of a table's regions are being merged, or wait for it.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn is_compacting(&self, table: &TableName) -> Result<bool> {
+        for location in self.client.table(table.clone()).regions().await? {
+            let request = proto::GetRegionInfoRequest {
+                region: convert::region_specifier(&location.region),
+                compaction_state: Some(true),
+                best_split_row: None,
+            };
+            let answer: proto::GetRegionInfoResponse =
+                self.at_region(&location, "GetRegionInfo", &request).await?;
+            if answer.compaction_state() != CompactionState::None {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// The cluster's state.

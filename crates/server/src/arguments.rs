@@ -26,6 +26,8 @@ pub enum Command {
     Start(StartArguments),
     /// HBase's shell: the first commands of it
     Shell(cli::ShellArguments),
+    /// Put load on a server and measure it; HBase itself, if you like
+    Bench(cli::BenchArguments),
     /// Ask the server of this configuration whether it serves; status 0 if it does
     Health(StartArguments),
     /// Print the version

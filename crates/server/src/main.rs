@@ -1,4 +1,4 @@
-//! Layer 7: the binary `grampus`: roles, options, signals, the operating system as an `Env`.
+//! Layer 8: the binary `grampus`: roles, options, signals, the operating system as an `Env`.
 //!
 //! * [`arguments`]: the command line; [`standalone`]: both roles in this process, wired to each other;
 //! * [`os`]: clocks, sockets, threads; [`lock`]: one process to a data directory;
@@ -33,6 +33,7 @@ fn main() -> ExitCode {
     let outcome = match arguments.command.unwrap_or(Command::Start(arguments.start)) {
         Command::Start(start) => standalone::run(&start),
         Command::Shell(shell) => run_shell(&shell),
+        Command::Bench(bench) => run_bench(&bench),
         Command::Health(server) => health::run(&server),
         Command::Version => {
             println!("grampus {}", env!("CARGO_PKG_VERSION"));
@@ -46,6 +47,13 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+fn run_bench(arguments: &cli::BenchArguments) -> Result<(), String> {
+    let runtimes = os::Runtimes::start(1, 1).map_err(|error| format!("cannot start threads: {error}"))?;
+    let env = os::env(std::sync::Arc::new(runtimes));
+    os::raise_open_files();
+    os::block_on(cli::bench(env, arguments))
 }
 
 fn run_shell(arguments: &cli::ShellArguments) -> Result<(), String> {

@@ -1,0 +1,75 @@
+//! What the server's process used, if it runs on this machine.
+
+use std::fs;
+
+/// What the kernel counts processor time in (`USER_HZ`, 100 on every Linux).
+const TICKS_PER_SECOND: f64 = 100.0;
+
+/// A process of this machine.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Process {
+    pub(super) pid: u32,
+}
+
+/// What it has used since it began.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Usage {
+    /// Processor time of all its threads, in user and system mode.
+    pub(super) cpu_seconds: f64,
+    /// Memory that it has now.
+    pub(super) resident_mib: f64,
+}
+
+impl Process {
+    /// Reads what it used.
+    ///
+    /// # Errors
+    /// A line for a person, if there is no such process.
+    pub(super) fn usage(self) -> Result<Usage, String> {
+        let read = |file: &str| {
+            let path = format!("/proc/{}/{file}", self.pid);
+            fs::read_to_string(&path).map_err(|error| format!("process {}: {path}: {error}", self.pid))
+        };
+        let (stat, status) = (read("stat")?, read("status")?);
+        let usage = cpu_seconds(&stat).zip(resident_mib(&status));
+        let (cpu_seconds, resident_mib) = usage.ok_or_else(|| format!("process {} has ended", self.pid))?;
+        Ok(Usage { cpu_seconds, resident_mib })
+    }
+}
+
+/// `utime` and `stime`, the 14th and 15th field of `/proc/PID/stat`; the second is a name in brackets, blanks and all.
+fn cpu_seconds(stat: &str) -> Option<f64> {
+    let (_, behind_name) = stat.rsplit_once(')')?;
+    let mut fields = behind_name.split_ascii_whitespace().skip(11);
+    let mut ticks = || fields.next()?.parse::<f64>().ok();
+    Some((ticks()? + ticks()?) / TICKS_PER_SECOND)
+}
+
+fn resident_mib(status: &str) -> Option<f64> {
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    let kib: f64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kib / 1024.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_may_have_brackets_and_blanks() {
+        let stat = "17 (a) (b c) S 1 2 3 4 5 6 7 8 9 10 250 50 0 0 20";
+        assert_eq!(cpu_seconds(stat), Some(3.0));
+    }
+
+    #[test]
+    fn this_process_has_used_something() {
+        let usage = Process { pid: std::process::id() }.usage().expect("it is there");
+        assert!(usage.resident_mib > 0.1 && usage.cpu_seconds >= 0.0);
+    }
+
+    #[test]
+    fn a_process_that_is_not_there_is_named() {
+        let error = Process { pid: u32::MAX }.usage().expect_err("there is none");
+        assert!(error.contains("4294967295"), "{error}");
+    }
+}

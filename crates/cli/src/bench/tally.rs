@@ -1,0 +1,99 @@
+//! What was counted in a run: rows, calls, and how long each call took.
+
+use std::time::Duration;
+
+use hdrhistogram::Histogram;
+
+/// Calls are told apart from so short a time on.
+const SHORTEST_NS: u64 = 100;
+/// Longer ones count as this long.
+const LONGEST_NS: u64 = 3_600_000_000_000;
+/// Significant digits of a time.
+const DIGITS: u8 = 3;
+
+/// Counts of one client, or of several together.
+#[derive(Debug, Clone)]
+pub(super) struct Tally {
+    rows: u64,
+    latencies_ns: Histogram<u64>,
+}
+
+impl Tally {
+    pub(super) fn new() -> Tally {
+        let latencies_ns = Histogram::new_with_bounds(SHORTEST_NS, LONGEST_NS, DIGITS);
+        Tally { rows: 0, latencies_ns: latencies_ns.expect("the bounds are those of a histogram") }
+    }
+
+    /// Counts a call.
+    pub(super) fn record(&mut self, rows: u64, latency: Duration) {
+        self.rows += rows;
+        self.latencies_ns.saturating_record(u64::try_from(latency.as_nanos()).unwrap_or(LONGEST_NS));
+    }
+
+    /// Takes in what another counted.
+    pub(super) fn add(&mut self, other: &Tally) {
+        self.rows += other.rows;
+        self.latencies_ns.add(&other.latencies_ns).expect("all histograms have the same bounds");
+    }
+
+    /// Rows that calls were about.
+    pub(super) fn rows(&self) -> u64 {
+        self.rows
+    }
+
+    /// Calls that ended.
+    pub(super) fn calls(&self) -> u64 {
+        self.latencies_ns.len()
+    }
+
+    /// The time that `share` of all calls (0.5, 0.999) were done in.
+    pub(super) fn latency_us(&self, share: f64) -> f64 {
+        self.latencies_ns.value_at_quantile(share) as f64 / 1e3
+    }
+
+    /// The longest of all calls.
+    pub(super) fn latency_max_us(&self) -> f64 {
+        self.latencies_ns.max() as f64 / 1e3
+    }
+
+    /// The mean of all calls.
+    pub(super) fn latency_mean_us(&self) -> f64 {
+        self.latencies_ns.mean() / 1e3
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentiles_are_those_of_all_that_were_added() {
+        let (mut all, mut other) = (Tally::new(), Tally::new());
+        for call in 1..=900 {
+            all.record(2, Duration::from_micros(call));
+        }
+        for call in 901..=1_000 {
+            other.record(2, Duration::from_micros(call));
+        }
+        all.add(&other);
+        assert_eq!((all.calls(), all.rows()), (1_000, 2_000));
+        let near = |share: f64, wanted: f64| {
+            let got = all.latency_us(share);
+            assert!((got - wanted).abs() <= wanted * 0.002, "{share}: {got}, not {wanted}");
+        };
+        near(0.5, 500.0);
+        near(0.99, 990.0);
+        near(0.999, 999.0);
+        near(1.0, 1_000.0);
+        assert!((all.latency_mean_us() - 500.5).abs() < 1.0);
+    }
+
+    #[test]
+    fn a_call_beyond_the_bounds_counts_as_one_at_the_bound() {
+        let mut tally = Tally::new();
+        tally.record(1, Duration::ZERO);
+        tally.record(1, Duration::from_secs(100_000));
+        assert_eq!(tally.calls(), 2);
+        assert!(tally.latency_max_us() >= 3_600e6 * 0.999);
+    }
+}

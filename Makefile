@@ -3,11 +3,12 @@
 #   make run     build and serve on loopback, data in ./grampus-data
 #   make test    everything that must hold at every commit (what CI runs)
 #   make check   test, and format, lints, docs, licences, a short run of every fuzz target
+#   make compare processor time and throughput beside real HBase, on this machine (half an hour; ARGS=--quick for a first look)
 #   make compat  stock Java clients against Grampus and against HBase itself, answers compared
 
 ARGS ?=
 
-.PHONY: run test check compat toolchain
+.PHONY: run test check compare compat toolchain
 
 run: toolchain
 	cargo run --release --locked --package server -- $(ARGS)
@@ -17,6 +18,10 @@ test: toolchain
 
 check: toolchain
 	cargo xtask check
+
+compare: toolchain
+	cargo build --release --locked --package server --package limits
+	bench/compare/compare $(ARGS)
 
 compat: toolchain
 	compat/run --against-hbase

@@ -54,11 +54,3 @@ def tool(endpoint, *arguments, patience_s=1800):
     if done.returncode:
         raise RuntimeError(f"compat.Tool {' '.join(arguments)} failed")
     return done.stdout.strip()
-
-
-def every_nth(total, clients, rows):
-    """Options by which `clients` read `rows` each, uniformly from `total` rows, and the --rows to go with them."""
-    share = total // clients
-    step = max(1, round(share / rows))
-    # The rate's inverse is rounded down; the hundredth keeps it from falling below the step.
-    return share, [f"--sampleRate={1 / (step + 0.01):.6f}"], share // step

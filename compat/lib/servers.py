@@ -5,7 +5,6 @@ A start refuses ports that are taken; a stop ends only the pid that the start wr
 process still carries the directory on its command line.
 """
 import os
-import re
 import signal
 import socket
 import subprocess
@@ -24,17 +23,6 @@ class Server:
         self.process = process
         self.pid = pid or process.pid
         self.log = os.path.join(directory, "log")
-
-    def cpu_seconds(self):
-        """User and system time that all threads of the process have used."""
-        with open(f"/proc/{self.pid}/stat") as stat:
-            fields = stat.read().rsplit(")", 1)[1].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-    def resident_mib(self):
-        """Resident memory."""
-        with open(f"/proc/{self.pid}/status") as status:
-            return int(re.search(r"VmRSS:\s+(\d+)", status.read()).group(1)) // 1024
 
     def running(self):
         if self.process is not None:

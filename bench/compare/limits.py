@@ -1,0 +1,37 @@
+"""What the machine allows: the programs of bench/limits, started and asked."""
+import json
+import subprocess
+
+from javatools import die
+
+
+def run(command):
+    """Runs a program to its end and returns what it printed."""
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode != 0:
+        die(f"{' '.join(command)} failed:\n{done.stderr.strip()}")
+    return done.stdout
+
+
+def walk_us(binary, cells):
+    """Microseconds of one cell that is walked over in memory."""
+    return json.loads(run([binary, "walk", "--cells", str(cells)]))["ns_per_cell"] / 1e3
+
+
+class Echo:
+    """An echo server, as long as the block lasts."""
+
+    name = "echo"
+
+    def __init__(self, binary):
+        self._binary = binary
+
+    def __enter__(self):
+        self._process = subprocess.Popen([self._binary, "echo"], stdout=subprocess.PIPE, text=True)
+        self.at = self._process.stdout.readline().strip()
+        self.server = self._process
+        return self
+
+    def __exit__(self, *_):
+        self._process.terminate()
+        self._process.wait()

@@ -83,7 +83,7 @@ fn every_workload_is_measured() {
     let shown = text(&output.stdout);
     assert_eq!(shown.lines().count(), 1 + wanted.len(), "{shown}");
     let picture = fs::read_to_string(&plot).unwrap();
-    assert!(picture.starts_with("<svg") && picture.contains("filterRange10000, 3 clients"), "{picture}");
+    assert!(picture.starts_with("<svg") && picture.contains("filterRange10000: latency"), "{picture}");
 
     // What was written is what a client reads.
     let row = server.shell("get 'TestTable', '00000000000000000000000007', 'info0:0'");

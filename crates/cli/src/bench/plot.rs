@@ -81,11 +81,12 @@ fn latency<'a>(area: &Area<'a>, name: &str, runs: &[&Measurement]) -> Drawn<'a> 
         .margin(MARGIN)
         .x_label_area_size(LABELS / 2)
         .y_label_area_size(LABELS)
-        .build_cartesian_2d(0.0..NINES_MAX, (least..most).log_scale())?;
+        .build_cartesian_2d(0.0..NINES_MAX, decades(least, most).log_scale())?;
     chart
         .configure_mesh()
         .light_line_style(TRANSPARENT)
         .x_labels(6)
+        .y_labels(4)
         .x_desc("percentile of calls")
         .y_desc("microseconds")
         .x_label_formatter(&|nines| percentile(*nines))
@@ -98,16 +99,25 @@ fn latency<'a>(area: &Area<'a>, name: &str, runs: &[&Measurement]) -> Drawn<'a> 
         let points = steps.map(|nines| (nines, tally.latency_us(1.0 - 10_f64.powf(-nines)).max(least)));
         chart
             .draw_series(LineSeries::new(points, colour.stroke_width(2)))?
-            .label(format!("{name}, {} clients", run.load.clients))
+            .label(clients(run.load.clients))
             .legend(move |(x, y)| PathElement::new([(x, y), (x + 16, y)], colour.stroke_width(2)));
     }
     chart
         .configure_series_labels()
-        .position(SeriesLabelPosition::UpperLeft)
+        .position(SeriesLabelPosition::LowerRight)
         .background_style(WHITE.mix(0.8))
         .border_style(BLACK.mix(0.3))
         .draw()?;
     Ok(())
+}
+
+/// From one power of ten to another, around both.
+fn decades(least: f64, most: f64) -> std::ops::Range<f64> {
+    10_f64.powf(least.log10().floor())..10_f64.powf(most.log10().ceil())
+}
+
+fn clients(count: u64) -> String {
+    if count == 1 { "1 client".into() } else { format!("{count} clients") }
 }
 
 /// The share of calls that `nines` stands for: 0 for none, 1 for 90 %, 3 for 99.9 %.
@@ -137,6 +147,12 @@ fn series(measurements: &[Measurement]) -> Vec<(String, Vec<&Measurement>)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_axis_goes_from_one_power_of_ten_to_another() {
+        assert_eq!(decades(35.0, 1_200.0), 10.0..10_000.0);
+        assert_eq!(decades(10.0, 100.0), 10.0..100.0);
+    }
 
     #[test]
     fn nines_are_percentiles() {

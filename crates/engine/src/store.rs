@@ -96,8 +96,8 @@ impl StoreFile {
             _ if is_foreign => u64::MAX,
             Some(seq_id) => seq_id,
             None if info.bulk_load_time_ms.is_some() => 0,
-            // Whatever its writer dropped was hidden by something in the file.
-            None => info.max_memstore_ts,
+            // Whatever its writer dropped, and what hid it, was among the edits up to here.
+            None => self.seq_id.max(info.max_memstore_ts),
         }
     }
 

@@ -110,8 +110,11 @@ async fn go_on(
     let now = server.env().clock.monotonic();
     if open.region.state() != RegionState::Serving {
         let message = format!("{} is not online on this server", open.region.name());
-        // Forgotten when the region is closed.
-        server.scanners().put_back(id, open, now);
+        match open.region.state() {
+            // The last flush keeps what it sees; then it is forgotten with all others.
+            RegionState::Closing => server.scanners().put_back(id, open, now),
+            _ => server.scanners().forget(id),
+        }
         return Err(JavaException::new(class::NOT_SERVING_REGION, message));
     }
     if request.renew() {

@@ -31,10 +31,13 @@ class Step:
     load: tuple = ()
 
     def options(self, clients):
-        return [*self.words, *self.table.options(), *self.echo_options(clients)[1:]]
+        return [*self.words, *self.table.options(), *self._load_options(clients)]
 
     def echo_options(self, clients):
-        return ["echo", *self.load, "--clients", str(clients)]
+        return ["echo", *self._load_options(clients)]
+
+    def _load_options(self, clients):
+        return [*self.load, "--clients", str(clients)]
 
 
 def all_steps(rows):

@@ -12,6 +12,8 @@ use tokio::net::{TcpListener, TcpStream};
 const PREAMBLE_LEN: usize = 6;
 /// Bytes of a length before a frame.
 const LENGTH_LEN: usize = 4;
+/// Bytes of the longest header and request; who sends longer ones is no load generator of ours.
+const FRAME_LEN_MAX: usize = 1 << 20;
 /// Bytes that are asked of a socket at once.
 const READ_LEN: usize = 64 << 10;
 
@@ -39,8 +41,8 @@ async fn answer(mut stream: TcpStream, message: &[u8]) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let mut preamble = [0; PREAMBLE_LEN];
     stream.read_exact(&mut preamble).await?;
-    let header_len = stream.read_u32().await?;
-    let mut header = vec![0; header_len as usize];
+    let header_len = stream.read_u32().await? as usize;
+    let mut header = vec![0; checked(header_len)?];
     stream.read_exact(&mut header).await?;
     let (mut received, mut answers) = (Vec::with_capacity(READ_LEN), Vec::new());
     while stream.read_buf(&mut received).await? > 0 {
@@ -50,6 +52,7 @@ async fn answer(mut stream: TcpStream, message: &[u8]) -> io::Result<()> {
             at += LENGTH_LEN + frame.len();
         }
         received.drain(..at);
+        checked(received.len())?;
         if !answers.is_empty() {
             stream.write_all(&answers).await?;
             answers.clear();
@@ -57,6 +60,11 @@ async fn answer(mut stream: TcpStream, message: &[u8]) -> io::Result<()> {
         received.reserve(READ_LEN);
     }
     Ok(())
+}
+
+fn checked(len: usize) -> io::Result<usize> {
+    let too_long = || io::Error::new(io::ErrorKind::InvalidData, "a frame that is too long");
+    (len <= FRAME_LEN_MAX).then_some(len).ok_or_else(too_long)
 }
 
 /// The frame that bytes begin with, if they have all of it.
@@ -128,5 +136,6 @@ mod tests {
         assert_eq!(call_id(frame).unwrap(), 300);
         assert!(frame.ends_with(b"message") && frame_at(&answer[..answer.len() - 1]).is_none());
         assert!(call_id(&[2, 16, 1]).is_err());
+        assert!(checked(FRAME_LEN_MAX).is_ok() && checked(FRAME_LEN_MAX + 1).is_err());
     }
 }

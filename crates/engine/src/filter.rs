@@ -180,6 +180,11 @@ trait Evaluate {
     fn is_hinting(&self) -> bool {
         false
     }
+    /// Whether what it says of a row depends on that row alone, and it never hints: so a row may be shown to it again, and
+    /// be walked through.
+    fn judges_rows_apart(&self) -> bool {
+        false
+    }
     /// Whether it may ever end the scan before its last row.
     fn may_end(&self) -> bool {
         false

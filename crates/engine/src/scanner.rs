@@ -16,8 +16,10 @@
 //! * [`source`]: cells newer than the read point are passed over;
 //! * [`matcher`], with [`deletes`] and [`columns`] or with [`write_order`]: HBase's retention rules, cell by cell in key
 //!   order;
-//! * [`filtered`]: what a [filter](crate::filter) says, together with the rules;
+//! * [`filtered`]: what a [filter](crate::filter) says, together with the rules; [`judge`] puts both together;
 //! * [`region`]: rows, their limits and how they are cut into results.
+//!
+//! Most Gets need none of what a scanner is made for; [`row`] reads them.
 //!
 //! Not here: filters themselves ([`crate::filter`]), blocks and their cache (`hfile`, `cache`).
 
@@ -26,11 +28,13 @@ mod columns;
 mod compact;
 mod deletes;
 mod filtered;
+mod judge;
 mod load;
 mod matcher;
 mod merge;
 mod output;
 mod region;
+mod row;
 mod row_filter;
 mod rules;
 mod select;
@@ -44,6 +48,7 @@ pub use hfile::Stop;
 pub(crate) use load::next_file_id;
 pub use load::{BlockLoader, drive};
 pub use region::RegionScanner;
+pub(crate) use row::{Read, RowRead};
 pub use rules::FamilyRules;
 pub use sink::{CellList, Deadline, Limits, Progress, ResultEnd, ResultSink, Room, Stopped};
 

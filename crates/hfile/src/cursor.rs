@@ -9,7 +9,7 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use cell::Cell;
+use cell::{Cell, key};
 
 use crate::block::Block;
 use crate::block::kind::BlockKind;
@@ -17,6 +17,7 @@ use crate::block::position::Position;
 use crate::error::Fault;
 use crate::index::{Index, Target};
 use crate::reader::Reader;
+use crate::run::Run;
 use crate::source::{BlockSource, Stop};
 
 /// A position in the cells of a file, or before the first, or behind the last.
@@ -76,6 +77,21 @@ impl Cursor {
         self.position.block().filter(|_| self.state == State::At)
     }
 
+    /// The rows from the cell on and before the row `stop` (empty for all), as far as they are whole and lie in the block
+    /// that the cell is in; `None` if none does. The cursor stays.
+    pub fn run(&self, stop: &[u8]) -> Option<Run> {
+        if self.state != State::At || self.file.assigned_seq_id().is_some() {
+            return None;
+        }
+        // A fault cannot be, since blocks are checked when loaded; who walks on meets it.
+        self.position.run(self.file.order(), stop).ok().flatten()
+    }
+
+    /// Goes to where a run came that began at the current cell.
+    pub fn resume(&mut self, run: &Run) {
+        self.position.resume(run);
+    }
+
     /// Goes to the first cell whose key is not before `key` (a well-formed key of any type; sequence ids do not count).
     ///
     /// Cheap if that cell is a little ahead, in the block that the cursor is in.
@@ -93,6 +109,7 @@ impl Cursor {
         if !self.spare.seek(
             &self.file,
             source,
+            key::row(key),
             |entry| order.compare_keys(entry, key) != Ordering::Greater,
             true,
         )? {
@@ -100,12 +117,14 @@ impl Cursor {
             return Ok(());
         }
         let block = self.block_of_spare(source)?;
-        let (_, last) = self.enter(&block)?;
-        if order.compare_keys(key, last) == Ordering::Greater {
-            return self.first_of_next(Some(block), source);
+        if !block.is_start_checked() {
+            self.enter(&block)?;
         }
-        let moved = self.position.seek(block, order, key);
-        self.arrive(moved)
+        match self.position.seek(block, order, key) {
+            Ok(None) => self.arrive(Ok(())),
+            Ok(Some(all_before)) => self.first_of_next(Some(all_before), source),
+            Err(fault) => self.arrive(Err(fault)),
+        }
     }
 
     /// Goes to the last cell whose key is before `key`; without one, before the first cell.
@@ -117,6 +136,7 @@ impl Cursor {
         if !self.spare.seek(
             &self.file,
             source,
+            key::row(key),
             |entry| order.compare_keys(entry, key) == Ordering::Less,
             false,
         )? {
@@ -161,7 +181,7 @@ impl Cursor {
     }
 
     fn first_cell(&mut self, source: &dyn BlockSource) -> Step<()> {
-        if !self.spare.seek(&self.file, source, |_| false, true)? {
+        if !self.spare.seek(&self.file, source, &[], |_| false, true)? {
             self.leave(State::BehindLast);
             return Ok(());
         }
@@ -223,6 +243,7 @@ impl Cursor {
         if self.file.order().compare_keys(first, self.spare.key(&self.file)) == Ordering::Less {
             return Err(self.damaged("block starts before its key in the index"));
         }
+        block.set_start_checked();
         Ok((first, last))
     }
 
@@ -306,22 +327,23 @@ impl Path {
             .map(|(index, at)| index.key(at + 1))
     }
 
-    /// Goes to the last data block for whose key `is_before` holds. If there is none: to the first, if `or_first`.
-    /// Returns whether there is such a block.
+    /// Goes to the last data block for whose key `is_before` holds, which a key of `row` decides. If there is none: to
+    /// the first, if `or_first`. Returns whether there is such a block.
     fn seek(
         &mut self,
         file: &Arc<Reader>,
         source: &dyn BlockSource,
+        row: &[u8],
         is_before: impl Fn(&[u8]) -> bool,
         or_first: bool,
     ) -> Step<bool> {
         self.inner.clear();
-        match file.root().last_where(&is_before) {
+        match file.root().last_where_of(row, &is_before) {
             Some(at) => self.root_at = at,
             None if or_first && file.root().len() > 0 => self.root_at = 0,
             None => return Ok(false),
         }
-        self.descend(file, source, |index| index.last_where(&is_before).unwrap_or(0))?;
+        self.descend(file, source, |index| index.last_where_of(row, &is_before).unwrap_or(0))?;
         Ok(true)
     }
 

@@ -15,6 +15,7 @@ use bytes::Bytes;
 use cell::{CellOrder, key};
 
 use crate::error::{Fault, Parsed};
+use crate::heads::Heads;
 use crate::input::Input;
 
 /// Bytes of an entry before its key.
@@ -26,6 +27,7 @@ pub(crate) const MIDDLE_LEN: usize = 8 + 4 + 4;
 #[derive(Debug)]
 pub(crate) struct Index {
     payload: Bytes,
+    heads: Heads,
     entries: Box<[Entry]>,
 }
 
@@ -34,6 +36,8 @@ struct Entry {
     at: u32,
     key_at: u32,
     key_len: u32,
+    // Of the key's row.
+    head: u32,
 }
 
 /// A block that an index entry points at.
@@ -65,10 +69,10 @@ impl Index {
             let at = input.position() as u32;
             input.take(TARGET_LEN, CUT)?;
             let key_len = input.byte_array(CUT)?.len() as u32;
-            entries.push(Entry { at, key_at: input.position() as u32 - key_len, key_len });
+            entries.push(Entry { at, key_at: input.position() as u32 - key_len, key_len, head: 0 });
         }
         let end = input.position();
-        Ok((Index { payload, entries: entries.into_boxed_slice() }, end))
+        Ok((Index { payload, heads: Heads::none(), entries: entries.into_boxed_slice() }, end))
     }
 
     /// The root of a data index, and the middle of the file behind it if there are several levels.
@@ -78,8 +82,9 @@ impl Index {
         levels: u32,
         order: CellOrder,
     ) -> Parsed<(Index, Option<Middle>)> {
-        let (index, end) = Index::parse_root(payload, 0, count)?;
+        let (mut index, end) = Index::parse_root(payload, 0, count)?;
         index.check_keys(order)?;
+        index.set_heads(order);
         let mut rest = Input::starting(&index.payload, end);
         let middle = if levels > 1 && rest.remaining() == MIDDLE_LEN {
             const CUT: &str = "middle of the file cut";
@@ -114,14 +119,15 @@ impl Index {
             }
             let key_at = base + start + TARGET_LEN;
             let key_len = (base + end - key_at) as u32;
-            entries.push(Entry { at: (base + start) as u32, key_at: key_at as u32, key_len });
+            entries.push(Entry { at: (base + start) as u32, key_at: key_at as u32, key_len, head: 0 });
             start = end;
         }
         if start != input.remaining() {
             return Err(Fault::Damaged("index block longer than its entries"));
         }
-        let index = Index { payload, entries: entries.into_boxed_slice() };
+        let mut index = Index { payload, heads: Heads::none(), entries: entries.into_boxed_slice() };
         index.check_keys(order)?;
+        index.set_heads(order);
         Ok(index)
     }
 
@@ -133,6 +139,18 @@ impl Index {
             }
         }
         Ok(())
+    }
+
+    /// Notes the heads of the keys, which are checked.
+    fn set_heads(&mut self, order: CellOrder) {
+        let Index { payload, heads, entries } = self;
+        let row = |entry: &Entry| key::row(&payload[entry.key_at as usize..][..entry.key_len as usize]);
+        if let (Some(first), Some(last)) = (entries.first(), entries.last()) {
+            *heads = Heads::of_rows(order, row(first), row(last));
+        }
+        for entry in entries {
+            entry.head = heads.head(row(entry));
+        }
     }
 
     /// Number of entries.
@@ -171,6 +189,24 @@ impl Index {
             }
         }
         low.checked_sub(1)
+    }
+
+    /// The same for a data index, where the answer is decided by a key of `row`: found with a look at few keys.
+    #[inline]
+    pub(crate) fn last_where_of(&self, row: &[u8], is_before: impl Fn(&[u8]) -> bool) -> Option<usize> {
+        let alike = self.heads.alike(row, self.len(), |at| self.entries[at].head);
+        let (mut low, mut high) = (alike.start, alike.end);
+        while low < high {
+            let middle = (low + high) / 2;
+            match is_before(self.key(middle)) {
+                true => low = middle + 1,
+                false => high = middle,
+            }
+        }
+        // Heads say nothing of rows that do not begin as those of the index do.
+        let is_found =
+            (low == 0 || is_before(self.key(low - 1))) && (low == self.len() || !is_before(self.key(low)));
+        if is_found { low.checked_sub(1) } else { self.last_where(is_before) }
     }
 
     /// Heap taken besides the payload.

@@ -3,6 +3,7 @@
 //! * [`Reader`]: an open file, its [`FileInfo`], Bloom filters, and loading of blocks;
 //! * [`Cursor`]: walks through the cells of a file, synchronously, over blocks in memory ([`BlockSource`]); a step that
 //!   needs a block that is not there says so ([`Stop::Miss`]) and has changed nothing;
+//! * [`Run`]: rows of one block, walked through without a look at anything else;
 //! * [`Block`]: a block in memory, checked, decompressed, searchable;
 //! * [`Writer`]: writes a file front to back, as HBase's writer does, byte for byte.
 //!
@@ -22,12 +23,14 @@ mod cursor;
 mod error;
 #[cfg(fuzzing)]
 pub mod fuzzing;
+mod heads;
 mod index;
 mod index_writer;
 pub mod info;
 mod input;
 mod output;
 mod reader;
+mod run;
 mod source;
 mod trailer;
 mod writer;
@@ -40,6 +43,7 @@ pub use cursor::Cursor;
 pub use error::{Error, Result};
 pub use info::{FileInfo, TimeRange};
 pub use reader::{OpenOptions, Reader};
+pub use run::{Place, Run};
 pub use source::{BlockRef, BlockSource, Miss, Pinned, Stop};
 pub use trailer::Trailer;
 pub use writer::{StoreInfo, Writer, WriterOptions, Written};

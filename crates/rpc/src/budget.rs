@@ -146,7 +146,9 @@ impl Share {
 
 impl Drop for Share {
     fn drop(&mut self) {
-        self.budget.give(self.taken);
+        if self.taken > 0 {
+            self.budget.give(self.taken);
+        }
     }
 }
 

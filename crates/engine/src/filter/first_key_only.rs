@@ -16,4 +16,7 @@ impl Evaluate for FirstKeyOnly {
         let found = std::mem::replace(&mut self.found, true);
         Ok(if found { ReturnCode::NextRow } else { ReturnCode::Include })
     }
+    fn judges_rows_apart(&self) -> bool {
+        true
+    }
 }

@@ -36,4 +36,7 @@ impl Evaluate for KeyOnly {
     fn transform(&self, value: ValueForm) -> ValueForm {
         if self.len_as_val { ValueForm::Length(value.len().to_be_bytes()) } else { ValueForm::Empty }
     }
+    fn judges_rows_apart(&self) -> bool {
+        true
+    }
 }

@@ -65,6 +65,10 @@ impl Children {
         self.0.is_empty() || self.any(|filter| filter.is_family_essential(family))
     }
 
+    pub(super) fn judges_rows_apart(&self) -> bool {
+        self.0.iter().all(|child| child.filter.judges_rows_apart())
+    }
+
     pub(super) fn may_end(&self) -> bool {
         self.any(Node::may_end)
     }

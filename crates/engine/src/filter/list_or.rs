@@ -100,6 +100,9 @@ impl Evaluate for ListOr {
     fn is_family_essential(&self, family: &[u8]) -> bool {
         self.children.is_family_essential(family)
     }
+    fn judges_rows_apart(&self) -> bool {
+        self.children.judges_rows_apart()
+    }
     fn may_end(&self) -> bool {
         self.children.may_end()
     }

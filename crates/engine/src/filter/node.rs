@@ -224,6 +224,9 @@ impl Evaluate for Node {
     fn is_hinting(&self) -> bool {
         each!(self, filter => filter.is_hinting())
     }
+    fn judges_rows_apart(&self) -> bool {
+        each!(self, filter => filter.judges_rows_apart())
+    }
     fn may_end(&self) -> bool {
         each!(self, filter => filter.may_end())
     }

@@ -11,4 +11,7 @@ impl Evaluate for Qualifier {
     fn filter_cell(&mut self, cell: &Cell<'_>) -> Judged<ReturnCode> {
         Ok(if self.0.fails(cell.qualifier())? { ReturnCode::Skip } else { ReturnCode::Include })
     }
+    fn judges_rows_apart(&self) -> bool {
+        true
+    }
 }

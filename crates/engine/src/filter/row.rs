@@ -30,4 +30,7 @@ impl Evaluate for Row {
     fn filter_row(&mut self) -> bool {
         self.filter_out_row
     }
+    fn judges_rows_apart(&self) -> bool {
+        true
+    }
 }

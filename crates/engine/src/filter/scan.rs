@@ -14,6 +14,7 @@ pub struct ScanFilter {
     edits_rows: bool,
     may_end: bool,
     sees_skipped_rows: bool,
+    judges_rows_apart: bool,
 }
 
 impl ScanFilter {
@@ -28,6 +29,7 @@ impl ScanFilter {
             edits_rows: root.edits_rows(),
             may_end: root.may_end(),
             sees_skipped_rows: root.sees_skipped_rows(),
+            judges_rows_apart: root.judges_rows_apart(),
             root,
         })
     }
@@ -45,6 +47,11 @@ impl ScanFilter {
     /// Whether cells of rows that were passed over by key must be shown to it nevertheless.
     pub fn sees_skipped_rows(&self) -> bool {
         self.sees_skipped_rows
+    }
+
+    /// Whether what it says of a row depends on that row alone, and it never hints.
+    pub fn judges_rows_apart(&self) -> bool {
+        self.judges_rows_apart && !self.edits_rows && !self.may_end && !self.sees_skipped_rows
     }
 
     /// Whether cells of `family` matter to which rows pass.

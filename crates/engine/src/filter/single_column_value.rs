@@ -50,4 +50,7 @@ impl Evaluate for SingleColumnValue {
     fn is_family_essential(&self, family: &[u8]) -> bool {
         !self.filter_if_missing || self.column.family == family
     }
+    fn judges_rows_apart(&self) -> bool {
+        true
+    }
 }

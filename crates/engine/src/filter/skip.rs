@@ -42,4 +42,7 @@ impl Evaluate for Skip {
     fn sees_skipped_rows(&self) -> bool {
         self.inner.sees_skipped_rows()
     }
+    fn judges_rows_apart(&self) -> bool {
+        self.inner.judges_rows_apart()
+    }
 }

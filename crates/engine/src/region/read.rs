@@ -14,7 +14,9 @@ use crate::error::{Error, Result};
 use crate::mvcc::ReadGuard;
 use crate::region::Region;
 use crate::region::write::Halt;
-use crate::scanner::{CellList, FamilyRules, Limits, RegionScanner, ResultSink, Stopped, drive};
+use crate::scanner::{
+    CellList, FamilyRules, Limits, Read, RegionScanner, ResultSink, RowRead, Stopped, drive,
+};
 use crate::store::RegionView;
 
 impl Region {
@@ -77,10 +79,32 @@ impl Region {
             return Err(Error::bad_request("Row length is 0"));
         }
         self.check_contains(&get.row)?;
-        let mut scanner = self.scanner(&Scan::of(get))?;
-        drive(&mut scanner, &mut Limits::default(), sink).await?;
+        if self.read_row(get, sink)? == Read::Left {
+            let mut scanner = self.scanner(&Scan::of(get))?;
+            drive(&mut scanner, &mut Limits::default(), sink).await?;
+        }
         self.count_reads(1);
         Ok(())
+    }
+
+    /// Reads a row as far as that needs no scanner.
+    fn read_row(&self, get: &Get, sink: &mut dyn ResultSink) -> Result<Read> {
+        self.check_serving()?;
+        for columns in &get.selection.columns {
+            self.store_of(&columns.family)?;
+        }
+        // Nobody need know of this reader: it reads to its end from one view, which no flush or compaction changes.
+        let (view, read_point) = loop {
+            let view = self.view.load();
+            let read_point = self.mvcc.read_point();
+            if Arc::ptr_eq(&view, &self.view.load()) {
+                break (view, read_point);
+            }
+        };
+        let now_ms = self.services.env.clock.now_ms() as i64;
+        let read = RowRead::new(get, self.table.order(), read_point, now_ms, &self.services.loader);
+        let read = read.row_bytes_max(self.options().row_bytes_max);
+        Ok(read.read(self.rules.iter().zip(&view.stores), sink)?)
     }
 
     /// Reads all that a scan gives into a list; for tests and tools that know it to be small.

@@ -3,14 +3,16 @@
 //! Source: HBase `ScanWildcardColumnTracker` and `ExplicitColumnTracker`, whose answers are kept to the letter: what a
 //! scan looks at behind the last cell of a row shows in the partial flags of its results.
 
+use std::ops::Deref;
+
 use bytes::Bytes;
 use cell::Cell;
 
 use crate::scanner::matcher::Match;
 
-/// The versions met of the columns of a row.
-pub(crate) struct Columns {
-    wanted: Wanted,
+/// The versions met of the columns of a row. Where single columns are wanted, `Q` holds their qualifiers.
+pub(crate) struct Columns<Q = Vec<Bytes>> {
+    wanted: Wanted<Q>,
     limits: VersionLimits,
     // Versions met of the current column.
     count: u32,
@@ -27,11 +29,11 @@ pub(crate) struct VersionLimits {
     pub(crate) oldest_unexpired: i64,
 }
 
-enum Wanted {
+enum Wanted<Q> {
     // All; the qualifier of the current column, if one was met in this row.
     All { current: Vec<u8>, met: bool },
     // These, sorted; the index of the one looked for now.
-    Only { qualifiers: Vec<Bytes>, at: usize },
+    Only { qualifiers: Q, at: usize },
 }
 
 impl VersionLimits {
@@ -41,14 +43,14 @@ impl VersionLimits {
     }
 }
 
-impl Columns {
+impl<Q: Deref<Target = [Bytes]>> Columns<Q> {
     /// All columns.
-    pub(crate) fn all(limits: VersionLimits) -> Columns {
+    pub(crate) fn all(limits: VersionLimits) -> Columns<Q> {
         Columns { wanted: Wanted::All { current: Vec::new(), met: false }, limits, count: 0, last: None }
     }
 
     /// The columns of these qualifiers, which are sorted.
-    pub(crate) fn only(qualifiers: Vec<Bytes>, limits: VersionLimits) -> Columns {
+    pub(crate) fn only(qualifiers: Q, limits: VersionLimits) -> Columns<Q> {
         debug_assert!(qualifiers.is_sorted());
         Columns { wanted: Wanted::Only { qualifiers, at: 0 }, limits, count: 0, last: None }
     }

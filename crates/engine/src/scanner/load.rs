@@ -9,7 +9,7 @@ use std::task::Poll;
 
 use cache::{BlockCache, BlockKey, Stats, Weighted};
 use fs::FilePath;
-use hfile::{Block, BlockKind, BlockRef, Miss, Reader, Stop};
+use hfile::{Block, BlockKind, BlockRef, BlockSource, Miss, Reader, Stop};
 
 use crate::error::{Error, Result};
 use crate::scanner::region::RegionScanner;
@@ -194,6 +194,13 @@ impl BlockLoader {
             blocks.extend(loaded);
         }
         Ok(blocks)
+    }
+}
+
+/// What is in the cache.
+impl BlockSource for BlockLoader {
+    fn block(&self, file: &Arc<Reader>, offset: u64) -> Option<Arc<Block>> {
+        self.cached(file.file_id(), offset)
     }
 }
 

@@ -8,6 +8,9 @@
 //!
 //! Source: HBase `ScanQueryMatcher` and what derives from it.
 
+use std::ops::Deref;
+
+use bytes::Bytes;
 use cell::query::TimeRange;
 use cell::schema::KeepDeletedCells;
 use cell::{Cell, LATEST_TIMESTAMP, OLDEST_TIMESTAMP, tags};
@@ -63,10 +66,10 @@ impl Versions {
     }
 }
 
-/// Judges the cells of one store, row by row.
-pub(crate) struct Matcher {
+/// Judges the cells of one store, row by row. Where single columns are wanted, `Q` holds their qualifiers.
+pub(crate) struct Matcher<Q = Vec<Bytes>> {
     mode: Mode,
-    columns: Columns,
+    columns: Columns<Q>,
     deletes: Deletes,
     // Takes the place of both where the order of writing counts.
     write_order: Option<Box<WriteOrder>>,
@@ -101,41 +104,6 @@ pub(crate) struct Major {
 }
 
 impl Matcher {
-    /// For a user's scan or get of `columns` (all or single ones).
-    pub(crate) fn user(
-        rules: &FamilyRules,
-        qualifiers: Option<&[bytes::Bytes]>,
-        range: TimeRange,
-        versions: Versions,
-        now_ms: i64,
-    ) -> Matcher {
-        let oldest_unexpired = rules.oldest_unexpired(now_ms);
-        let limits = VersionLimits {
-            max: versions.looked_at(rules.max_versions),
-            min: rules.min_versions,
-            oldest_unexpired,
-        };
-        let write_order = rules.new_version_behavior.then(|| {
-            let kept = VersionLimits { max: rules.max_versions, ..limits };
-            let returned = versions.returned(rules.max_versions);
-            Box::new(WriteOrder::new(qualifiers.map(<[_]>::to_vec), kept, returned))
-        });
-        let columns = match qualifiers {
-            Some(qualifiers) => Columns::only(qualifiers.to_vec(), limits),
-            None => Columns::all(limits),
-        };
-        let keep_deleted = rules.keep_deleted != KeepDeletedCells::False;
-        Matcher {
-            mode: Mode::User { range, keep_deleted },
-            columns,
-            deletes: Deletes::default(),
-            write_order,
-            oldest_unexpired,
-            purge_after_ms: 0,
-            now_ms,
-        }
-    }
-
     /// For a raw scan: markers and what they hide.
     pub(crate) fn raw(rules: &FamilyRules, range: TimeRange, versions: Versions, now_ms: i64) -> Matcher {
         // HBase's raw scans know no family's time to live: all from the epoch on lives.
@@ -171,6 +139,43 @@ impl Matcher {
             deletes: Deletes::default(),
             write_order,
             oldest_unexpired,
+            now_ms,
+        }
+    }
+}
+
+impl<Q: Deref<Target = [Bytes]>> Matcher<Q> {
+    /// For a user's scan or get of `columns` (all or single ones).
+    pub(crate) fn user(
+        rules: &FamilyRules,
+        qualifiers: Option<Q>,
+        range: TimeRange,
+        versions: Versions,
+        now_ms: i64,
+    ) -> Matcher<Q> {
+        let oldest_unexpired = rules.oldest_unexpired(now_ms);
+        let limits = VersionLimits {
+            max: versions.looked_at(rules.max_versions),
+            min: rules.min_versions,
+            oldest_unexpired,
+        };
+        let write_order = rules.new_version_behavior.then(|| {
+            let kept = VersionLimits { max: rules.max_versions, ..limits };
+            let returned = versions.returned(rules.max_versions);
+            Box::new(WriteOrder::new(qualifiers.as_deref().map(<[_]>::to_vec), kept, returned))
+        });
+        let columns = match qualifiers {
+            Some(qualifiers) => Columns::only(qualifiers, limits),
+            None => Columns::all(limits),
+        };
+        let keep_deleted = rules.keep_deleted != KeepDeletedCells::False;
+        Matcher {
+            mode: Mode::User { range, keep_deleted },
+            columns,
+            deletes: Deletes::default(),
+            write_order,
+            oldest_unexpired,
+            purge_after_ms: 0,
             now_ms,
         }
     }

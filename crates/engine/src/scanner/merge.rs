@@ -10,7 +10,7 @@
 use std::cmp::Ordering;
 
 use cell::{Cell, CellOrder, CellType, LATEST_TIMESTAMP, OLDEST_TIMESTAMP, key};
-use hfile::{BlockSource, Miss, Stop};
+use hfile::{BlockSource, Miss, Run, Stop};
 
 use crate::filter::Hint;
 use crate::scanner::source::{Order, Source};
@@ -53,6 +53,28 @@ impl Merge {
     pub(crate) fn cell(&self) -> Option<Cell<'_>> {
         debug_assert!(self.moving.is_empty(), "settle first");
         self.ready.last().and_then(|at| self.sources[usize::from(*at)].cell())
+    }
+
+    /// The rows from the current cell on and before the row `stop` (empty for all) that one source alone has, if they can
+    /// be walked through. The merge stays.
+    pub(crate) fn run(&self, stop: &[u8]) -> Option<Run> {
+        debug_assert!(self.moving.is_empty(), "settle first");
+        let (current, others) = self.ready.split_last()?;
+        let others_row =
+            others.last().and_then(|at| self.sources[usize::from(*at)].cell()).map(|cell| cell.row());
+        let stop = match others_row {
+            Some(row) if stop.is_empty() || self.order.compare_rows(row, stop).is_lt() => row,
+            _ => stop,
+        };
+        self.sources[usize::from(*current)].run(stop)
+    }
+
+    /// Goes to where a run came that began at the current cell.
+    pub(crate) fn resume(&mut self, run: &Run) {
+        if let Some(at) = self.ready.pop() {
+            self.sources[usize::from(at)].resume(run);
+            self.line_up(at);
+        }
     }
 
     /// Orders: to the next cell.
@@ -288,7 +310,7 @@ pub(crate) enum Before<'a> {
     StartOf(&'a [u8]),
 }
 
-fn set_first_on_row(target: &mut Vec<u8>, row: &[u8]) {
+pub(crate) fn set_first_on_row(target: &mut Vec<u8>, row: &[u8]) {
     target.clear();
     key::write(target, row, &[], &[], LATEST_TIMESTAMP, CellType::Maximum as u8);
 }
@@ -298,7 +320,7 @@ fn set_last_on_row(target: &mut Vec<u8>, row: &[u8]) {
     key::write(target, row, &[], &[], OLDEST_TIMESTAMP, CellType::Minimum as u8);
 }
 
-fn set_first_on_column(target: &mut Vec<u8>, current: &Cell<'_>, qualifier: &[u8]) {
+pub(crate) fn set_first_on_column(target: &mut Vec<u8>, current: &Cell<'_>, qualifier: &[u8]) {
     target.clear();
     key::write(target, current.row(), current.family(), qualifier, LATEST_TIMESTAMP, CellType::Maximum as u8);
 }
@@ -310,7 +332,7 @@ fn set_version(target: &mut Vec<u8>, current: &Cell<'_>, timestamp: i64) {
     target.push(CellType::Maximum as u8);
 }
 
-fn set_last_on_column(target: &mut Vec<u8>, current: &Cell<'_>) {
+pub(crate) fn set_last_on_column(target: &mut Vec<u8>, current: &Cell<'_>) {
     target.clear();
     target.extend_from_slice(key::column_part(current.key));
     target.extend_from_slice(&OLDEST_TIMESTAMP.to_be_bytes());

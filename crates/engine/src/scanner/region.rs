@@ -10,6 +10,8 @@
 //! Families that a filter does not look at are read on demand, when the others have passed. That shows too: a row that has
 //! cells only in such families is not there.
 
+mod run;
+
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -20,13 +22,14 @@ use hfile::{Block, Miss, Stop};
 use crate::error::{Error, Result};
 use crate::mvcc::ReadGuard;
 use crate::scanner::blocks::Blocks;
+use crate::scanner::judge::Step;
 use crate::scanner::load::{BlockLoader, Keep, Runs};
 use crate::scanner::merge::Before;
 use crate::scanner::output::{Output, Way};
 use crate::scanner::row_filter::{RowFilter, RowKey, Turn};
 use crate::scanner::rules::FamilyRules;
 use crate::scanner::sink::{Limits, Progress, ResultEnd, ResultSink, Stopped};
-use crate::scanner::store::{Step, StoreScanner};
+use crate::scanner::store::{Stepped, StoreScanner};
 use crate::store::StoreView;
 
 /// Bytes of cells looked at in one slice: some hundred microseconds.
@@ -67,6 +70,8 @@ pub struct RegionScanner {
     // Bytes of one store that a result may have.
     row_bytes_max: u64,
     filter: Option<RowFilter>,
+    // Whether rows may be walked through that lie behind each other in one block.
+    walks: bool,
     // Why the scan cannot go on.
     refused: Option<Error>,
     // Reached after the last result; told to the caller when it is known whether there are more rows.
@@ -156,7 +161,9 @@ impl RegionScanner {
         }
         let essential = wanted.len();
         wanted.append(&mut joined);
+        let judges_rows_apart = filter.as_ref().is_none_or(|filter| filter.scan.judges_rows_apart());
         Ok(RegionScanner {
+            walks: wanted.len() == 1 && !scan.reversed && !scan.is_single_row() && judges_rows_apart,
             order,
             rows: Rows {
                 start: scan.start_row.clone(),
@@ -296,7 +303,7 @@ impl RegionScanner {
     ) -> std::result::Result<Option<Stopped>, Stop> {
         match self.phase {
             Phase::Start => self.start(),
-            Phase::Find => return self.find(limits),
+            Phase::Find => return self.find(limits, sink),
             Phase::Enter => {
                 self.settle()?;
                 self.phase = Phase::Begin;
@@ -356,8 +363,12 @@ impl RegionScanner {
         Ok(())
     }
 
-    /// Finds the next row.
-    fn find(&mut self, limits: &Limits) -> std::result::Result<Option<Stopped>, Stop> {
+    /// Finds the next row, behind those that can be walked through.
+    fn find(
+        &mut self,
+        limits: &mut Limits,
+        sink: &mut dyn ResultSink,
+    ) -> std::result::Result<Option<Stopped>, Stop> {
         // What does not depend on there being more rows is told without looking for them.
         if let Some(stopped) =
             self.pending.take_if(|pending| matches!(pending, Stopped::Time | Stopped::Rows))
@@ -365,6 +376,9 @@ impl RegionScanner {
             return Ok(Some(stopped));
         }
         self.settle()?;
+        if let Some(stopped) = self.walk_rows(limits, sink) {
+            return Ok(Some(stopped));
+        }
         if self.charge(CELL_COST, limits) {
             self.pending = Some(Stopped::Time);
         }
@@ -474,12 +488,19 @@ impl RegionScanner {
             let goes_on = goes_on && at < self.essential;
             let step = store.step(&self.row, goes_on, &self.blocks, filter, &mut output)?;
             self.blocks.release_taken();
-            let bytes = match step {
-                Step::RowDone => {
+            let step = match step {
+                Stepped::Cell(step) => step,
+                Stepped::RowDone => {
                     at += 1;
                     self.result.bytes = 0;
                     continue;
                 }
+                Stepped::Refused(misfit) => {
+                    self.refuse(Error::bad_request(misfit.to_string()));
+                    return Ok(None);
+                }
+            };
+            let bytes = match step {
                 Step::Passed(bytes) => bytes,
                 Step::Written(bytes) => {
                     self.result.cells += 1;
@@ -490,10 +511,6 @@ impl RegionScanner {
                         return Ok(None);
                     }
                     bytes
-                }
-                Step::Refused(misfit) => {
-                    self.refuse(Error::bad_request(misfit.to_string()));
-                    return Ok(None);
                 }
             };
             let time_over = self.charge(bytes + CELL_COST, limits);

@@ -15,7 +15,7 @@ use crate::scanner::source::{BloomCheck, Source};
 use crate::store::{StoreFile, StoreView};
 
 /// Single columns up to which a filter of columns is asked for each of them.
-const BLOOM_COLUMNS_MAX: usize = 8;
+pub(crate) const BLOOM_COLUMNS_MAX: usize = 8;
 
 /// The sources of a store for a scan, the newest first.
 pub(crate) fn select(
@@ -53,7 +53,7 @@ pub(crate) fn select(
     sources
 }
 
-fn may_have_time(file: &Reader, range: TimeRange, oldest: i64) -> bool {
+pub(crate) fn may_have_time(file: &Reader, range: TimeRange, oldest: i64) -> bool {
     let held = file.info().time_range;
     held.max >= oldest
         && (range.is_all() || ((held.min < range.to || range.to == i64::MAX) && held.max >= range.from))

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use cell::{Cell, CellOrder};
-use hfile::{BlockSource, Reader, Stop};
+use hfile::{BlockSource, Reader, Run, Stop};
 
 use crate::half::HalfCursor;
 use crate::memstore;
@@ -93,6 +93,24 @@ impl Source {
             Cursor::File(cursor) => cursor.cell(),
             Cursor::Half(cursor) => cursor.cell(),
             Cursor::Nothing => None,
+        }
+    }
+
+    /// The rows from the current cell on and before the row `stop` (empty for all), if they can be walked through: all may
+    /// be seen, and lie in one block.
+    pub(crate) fn run(&self, stop: &[u8]) -> Option<Run> {
+        match &self.cursor {
+            Cursor::File(cursor) if self.visible_to == u64::MAX && self.order == Order::Stay => {
+                cursor.run(stop)
+            }
+            _ => None,
+        }
+    }
+
+    /// Goes to where a run came that began at the current cell.
+    pub(crate) fn resume(&mut self, run: &Run) {
+        if let Cursor::File(cursor) = &mut self.cursor {
+            cursor.resume(run);
         }
     }
 
@@ -206,14 +224,27 @@ impl Source {
 
 impl BloomCheck {
     fn may_have(&self, file: &Arc<Reader>, blocks: &dyn BlockSource) -> Result<bool, Stop> {
-        let Some(qualifiers) = &self.qualifiers else {
-            return file.may_have_row(&self.row, blocks);
-        };
-        for qualifier in qualifiers {
-            if file.may_have_column(&self.row, qualifier, blocks)? {
-                return Ok(true);
-            }
-        }
-        Ok(false)
+        may_have(file, &self.row, self.qualifiers.as_deref(), blocks)
     }
+}
+
+/// What the file's Bloom filter says of the row, or of these columns of it.
+///
+/// # Errors
+/// [`Stop::Miss`] if a part of the filter is needed.
+pub(crate) fn may_have(
+    file: &Arc<Reader>,
+    row: &[u8],
+    qualifiers: Option<&[Bytes]>,
+    blocks: &dyn BlockSource,
+) -> Result<bool, Stop> {
+    let Some(qualifiers) = qualifiers else {
+        return file.may_have_row(row, blocks);
+    };
+    for qualifier in qualifiers {
+        if file.may_have_column(row, qualifier, blocks)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }

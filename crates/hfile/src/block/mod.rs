@@ -14,6 +14,8 @@ pub(crate) mod plain;
 pub(crate) mod position;
 pub(crate) mod tags;
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use bytes::Bytes;
 use cell::CellOrder;
 
@@ -45,6 +47,8 @@ pub struct Block {
     offset: u64,
     on_disk_len: u32,
     kind: BlockKind,
+    /// Whether its first key was found to fit the index that leads to it.
+    start_checked: AtomicBool,
     /// Bytes of the buffer that holds the payload, whatever part of it that is.
     buffer_len: usize,
     payload: Bytes,
@@ -86,6 +90,7 @@ impl Block {
             offset,
             on_disk_len: header.total_len() as u32,
             kind: header.kind,
+            start_checked: AtomicBool::new(false),
             buffer_len: if shares_input { on_disk.len() } else { payload.len() },
             payload,
             body,
@@ -105,6 +110,17 @@ impl Block {
     /// Bytes it takes on disk, header and checksums included.
     pub fn on_disk_len(&self) -> u32 {
         self.on_disk_len
+    }
+
+    /// Whether [`set_start_checked`](Self::set_start_checked) was called.
+    #[inline]
+    pub(crate) fn is_start_checked(&self) -> bool {
+        self.start_checked.load(Ordering::Relaxed)
+    }
+
+    /// Its first key fits the index that leads to it; neither ever changes, so that this need be looked at once.
+    pub(crate) fn set_start_checked(&self) {
+        self.start_checked.store(true, Ordering::Relaxed);
     }
 
     /// What is in it.

@@ -6,19 +6,27 @@
 //! ```
 //!
 //! All cells are walked once, when the block is loaded: lengths, keys and order are checked then, and the marks are
-//! found by which a seek later searches: the first cell of each row, and of wide rows every [`MARK_EVERY`]th cell.
-//! After that a cell is a [`Span`] of offsets; nothing is copied.
+//! found by which a seek later searches: first cells of rows, and of wide rows every [`MARK_EVERY`]th cell. After that a
+//! cell is a [`Span`] of offsets; nothing is copied.
+//!
+//! A seek into a block that the processor has not in its own caches costs what it waits for memory. So each mark has the
+//! [head](crate::heads) of its row beside it, and a seek mostly looks at some marks, which lie side by side, and one cell.
 
 use std::cmp::Ordering;
 
+use cell::cell::LENGTHS_LEN;
 use cell::order::compare_within_row;
-use cell::{CellOrder, key};
+use cell::{Cell, CellOrder, key};
 
 use crate::error::{Fault, Parsed};
+use crate::heads::Heads;
 use crate::input::Input;
 
 /// Cells of one row between two marks. Sixteen keys are walked in less time than a block's row search takes.
 const MARK_EVERY: usize = 16;
+/// Bytes between two marks at least: rows of small cells are walked, a few at a time, for a mark would cost as much
+/// memory as one of them.
+const MARK_BYTES_MIN: usize = 96;
 
 /// Cells that a forward seek looks at before it searches.
 const NEAR: usize = 4;
@@ -51,18 +59,37 @@ pub(crate) struct PlainCells {
     end: u32,
     /// Where the last cell starts.
     last: u32,
-    marks: Marks,
+    heads: Heads,
+    /// Ascending; the first is at the first cell.
+    marks: Box<[Mark]>,
 }
 
-/// Starts of cells, relative to the first cell, ascending; the first is 0.
-#[derive(Debug)]
-enum Marks {
-    Own(Box<[u32]>),
-    /// Those of ROW_INDEX_V1 as the block has them: big-endian, from this offset of the payload.
-    Stored {
-        at: u32,
-        count: u32,
-    },
+/// A cell at which a search may begin.
+#[derive(Clone, Copy, Debug)]
+struct Mark {
+    /// Of the cell's row.
+    head: u32,
+    /// Where in the payload the cell starts, and whether it is the first of its row.
+    at: u32,
+}
+
+impl Mark {
+    // Payloads are bounded far below.
+    const FIRST_OF_ROW: u32 = 1 << 31;
+
+    fn new(at: usize, first_of_row: bool) -> Mark {
+        Mark { head: 0, at: at as u32 | if first_of_row { Mark::FIRST_OF_ROW } else { 0 } }
+    }
+
+    #[inline]
+    fn at(self) -> u32 {
+        self.at & !Mark::FIRST_OF_ROW
+    }
+
+    #[inline]
+    fn is_first_of_row(self) -> bool {
+        self.at & Mark::FIRST_OF_ROW != 0
+    }
 }
 
 impl PlainCells {
@@ -73,14 +100,7 @@ impl PlainCells {
         fields: CellFields,
         order: CellOrder,
     ) -> Parsed<PlainCells> {
-        let (marks, last) = walk(payload, start, payload.len(), fields, order, None)?;
-        Ok(PlainCells {
-            fields,
-            start: start as u32,
-            end: payload.len() as u32,
-            last,
-            marks: Marks::Own(marks.into_boxed_slice()),
-        })
+        PlainCells::walked(payload, start, payload.len(), fields, order, None)
     }
 
     /// Checks a ROW_INDEX_V1 payload, whose cells start at `start`.
@@ -94,25 +114,41 @@ impl PlainCells {
         let end = cells_len.and_then(|len| start.checked_add(len)).ok_or(Fault::Damaged("row index cut"))?;
         let mut index = Input::starting(payload, end);
         let count = index.u32("row index cut")?;
-        let index_at = index.position();
         let rows = index.take((count as usize).saturating_mul(4), "row index cut")?;
         index.u32("row index cut")?;
         index.end("row index does not add up")?;
-        let (marks, last) = walk(payload, start, end, fields, order, Some(rows))?;
-        let marks = if marks.len() == count as usize {
-            Marks::Stored { at: index_at as u32, count }
-        } else {
-            Marks::Own(marks.into_boxed_slice())
+        PlainCells::walked(payload, start, end, fields, order, Some(rows))
+    }
+
+    /// Checks the cells in `start..end`; if `rows` are given, the row starts must be exactly those.
+    fn walked(
+        payload: &[u8],
+        start: usize,
+        end: usize,
+        fields: CellFields,
+        order: CellOrder,
+        rows: Option<&[u8]>,
+    ) -> Parsed<PlainCells> {
+        let (marks, last) = walk(payload, start, end, fields, order, rows)?;
+        let mut cells = PlainCells {
+            fields,
+            start: start as u32,
+            end: end as u32,
+            last,
+            heads: Heads::none(),
+            marks: marks.into_boxed_slice(),
         };
-        Ok(PlainCells { fields, start: start as u32, end: end as u32, last, marks })
+        let row_at = |at| key::row(key_at(payload, at));
+        cells.heads = Heads::of_rows(order, row_at(cells.start), row_at(last));
+        for mark in &mut cells.marks {
+            mark.head = cells.heads.head(row_at(mark.at()));
+        }
+        Ok(cells)
     }
 
     /// Heap taken besides the payload.
     pub(crate) fn heap_len(&self) -> usize {
-        match &self.marks {
-            Marks::Own(marks) => size_of_val(&**marks),
-            Marks::Stored { .. } => 0,
-        }
+        size_of_val(&*self.marks)
     }
 
     /// The cell that starts at `at`, which is where a cell starts.
@@ -137,6 +173,17 @@ impl PlainCells {
         if span.end >= self.end { Ok(None) } else { self.span(payload, span.end).map(Some) }
     }
 
+    /// Where a row begins near the end of the block: all rows in front of it are whole. 0 if none is known of.
+    pub(crate) fn last_row_start(&self) -> u32 {
+        self.marks.iter().rev().find(|mark| mark.is_first_of_row()).map_or(0, |mark| mark.at())
+    }
+
+    /// Where the first cell starts that is at or behind `target`; the end if there is none.
+    pub(crate) fn seek_start(&self, payload: &[u8], order: CellOrder, target: &[u8]) -> Parsed<u32> {
+        let found = self.seek(payload, order, target)?;
+        Ok(found.map_or(self.end, |span| span.start()))
+    }
+
     /// The key of the first cell.
     pub(crate) fn first_key<'a>(&self, payload: &'a [u8]) -> &'a [u8] {
         key_at(payload, self.start)
@@ -147,17 +194,56 @@ impl PlainCells {
         key_at(payload, self.last)
     }
 
-    /// The first cell at or behind `target`; there must be one.
-    pub(crate) fn seek(&self, payload: &[u8], order: CellOrder, target: &[u8]) -> Parsed<Span> {
-        let before = self.marks_before(payload, order, target);
-        if before == 0 {
-            return self.first(payload);
+    /// The first cell at or behind `target`; `None` if all are before it.
+    pub(crate) fn seek(&self, payload: &[u8], order: CellOrder, target: &[u8]) -> Parsed<Option<Span>> {
+        let before = self.marks_before_by_head(payload, order, target);
+        match self.seek_between(payload, order, target, before)? {
+            Sought::At(span) => Ok(Some(span)),
+            Sought::BehindLast => Ok(None),
+            // Heads say nothing of rows that do not begin as those of the block do.
+            Sought::Elsewhere => {
+                let before = self.marks_before(payload, order, target);
+                match self.seek_between(payload, order, target, before)? {
+                    Sought::At(span) => Ok(Some(span)),
+                    Sought::BehindLast => Ok(None),
+                    Sought::Elsewhere => Err(Fault::Damaged("cells out of order")),
+                }
+            }
         }
-        let mut span = self.span(payload, self.mark(payload, before - 1))?;
-        while order.compare_keys(span.key(payload), target) == Ordering::Less {
-            span = self.after(payload, &span)?.ok_or(Fault::Damaged("block ends before the sought key"))?;
+    }
+
+    /// Searches from the mark in front of index `before` to the one at it; tells if the target is not between them.
+    #[inline]
+    fn seek_between(&self, payload: &[u8], order: CellOrder, target: &[u8], before: usize) -> Parsed<Sought> {
+        let is_before = |key| order.compare_keys(key, target) == Ordering::Less;
+        if let Some(mark) = self.marks.get(before) {
+            let key = key_at(payload, mark.at());
+            let of_target = || mark.is_first_of_row() && key::row(key) == key::row(target);
+            if before == 0 || of_target() {
+                return match is_before(key) {
+                    true => Ok(Sought::Elsewhere),
+                    // All in front of it are of lesser rows.
+                    false => self.span(payload, mark.at()).map(Sought::At),
+                };
+            }
         }
-        Ok(span)
+        let start = self.marks[before - 1].at();
+        let end = self.marks.get(before).map(|mark| mark.at());
+        let mut span = self.span(payload, start)?;
+        if !is_before(span.key(payload)) {
+            return Ok(Sought::Elsewhere);
+        }
+        loop {
+            let at = span.end;
+            let Some(next) = self.after(payload, &span)? else { return Ok(Sought::BehindLast) };
+            if !is_before(next.key(payload)) {
+                return Ok(Sought::At(next));
+            }
+            if end == Some(at) {
+                return Ok(Sought::Elsewhere);
+            }
+            span = next;
+        }
     }
 
     /// The first cell at or behind `target`, behind `from`, which is before it; there must be one. The next few cells
@@ -175,13 +261,13 @@ impl PlainCells {
                 return Ok(from);
             }
         }
-        self.seek(payload, order, target)
+        self.seek(payload, order, target)?.ok_or(Fault::Damaged("block ends before the sought key"))
     }
 
     /// The last cell before `target`, which the first cell must be.
     pub(crate) fn seek_before(&self, payload: &[u8], order: CellOrder, target: &[u8]) -> Parsed<Span> {
         let before = self.marks_before(payload, order, target);
-        let mut span = self.span(payload, self.mark(payload, before.saturating_sub(1)))?;
+        let mut span = self.span(payload, self.marks[before.saturating_sub(1)].at())?;
         while let Some(next) = self.after(payload, &span)? {
             if order.compare_keys(next.key(payload), target) != Ordering::Less {
                 break;
@@ -193,37 +279,46 @@ impl PlainCells {
 
     /// How many marks are at cells before `target`.
     fn marks_before(&self, payload: &[u8], order: CellOrder, target: &[u8]) -> usize {
-        let (mut low, mut high) = (0, self.marks_len());
-        while low < high {
-            let middle = (low + high) / 2;
-            if order.compare_keys(key_at(payload, self.mark(payload, middle)), target) == Ordering::Less {
-                low = middle + 1;
-            } else {
-                high = middle;
-            }
-        }
-        low
+        let is_before =
+            |mark: &Mark| order.compare_keys(key_at(payload, mark.at()), target) == Ordering::Less;
+        self.marks.partition_point(is_before)
     }
 
-    fn marks_len(&self) -> usize {
-        match &self.marks {
-            Marks::Own(marks) => marks.len(),
-            Marks::Stored { count, .. } => *count as usize,
-        }
-    }
-
-    /// Where in the payload the cell of a mark starts.
-    #[inline]
-    fn mark(&self, payload: &[u8], index: usize) -> u32 {
-        self.start
-            + match &self.marks {
-                Marks::Own(marks) => marks[index],
-                Marks::Stored { at, .. } => be_u32(payload, *at as usize + 4 * index),
-            }
+    /// The same if the row of `target` begins as those of the block do, else any number.
+    fn marks_before_by_head(&self, payload: &[u8], order: CellOrder, target: &[u8]) -> usize {
+        let alike = self.heads.alike(key::row(target), self.marks.len(), |at| self.marks[at].head);
+        let is_before =
+            |mark: &Mark| order.compare_keys(key_at(payload, mark.at()), target) == Ordering::Less;
+        alike.start + self.marks[alike].partition_point(is_before)
     }
 }
 
+/// Where a seek between two marks came.
+enum Sought {
+    At(Span),
+    BehindLast,
+    /// The target is not between them.
+    Elsewhere,
+}
+
 impl Span {
+    /// Where the cell starts: its lengths are in front of its key.
+    #[inline]
+    pub(crate) fn start(&self) -> u32 {
+        self.key_at - LENGTHS_LEN as u32
+    }
+
+    /// The cell within its payload.
+    #[inline]
+    pub(crate) fn cell<'a>(&self, payload: &'a [u8]) -> Cell<'a> {
+        Cell {
+            key: self.key(payload),
+            value: &payload[self.value_range()],
+            tags: self.tags(payload),
+            seq_id: self.seq_id,
+        }
+    }
+
     /// The key within its payload.
     #[inline]
     pub(crate) fn key<'a>(&self, payload: &'a [u8]) -> &'a [u8] {
@@ -289,8 +384,8 @@ fn span_at(cells: &[u8], at: usize, fields: CellFields) -> Parsed<Span> {
     Ok(span)
 }
 
-/// Checks the cells in `start..end`; gives their marks and where the last one starts. If `rows` are given, the row
-/// starts must be exactly those.
+/// Checks the cells in `start..end`; gives their marks, without heads, and where the last one starts. If `rows` are
+/// given, the row starts must be exactly those.
 fn walk(
     payload: &[u8],
     start: usize,
@@ -298,30 +393,30 @@ fn walk(
     fields: CellFields,
     order: CellOrder,
     rows: Option<&[u8]>,
-) -> Parsed<(Vec<u32>, u32)> {
+) -> Parsed<(Vec<Mark>, u32)> {
     let cells = payload.get(..end).ok_or(Fault::Damaged("cells longer than their block"))?;
     if start >= end {
         return Err(Fault::Damaged("data block without cells"));
     }
     let mut stored_rows = rows.map(|rows| rows.chunks_exact(4));
-    let mut marks = Vec::new();
+    let mut marks: Vec<Mark> = Vec::new();
     let mut previous: Option<&[u8]> = None;
     let (mut at, mut last, mut since_mark) = (start, start, 0);
     while at < end {
         let span = span_at(cells, at, fields)?;
         let key = span.key(cells);
         key::check(key)?;
-        let relative = (at - start) as u32;
-        if starts_row(order, previous, key)? {
-            if let Some(stored) = &mut stored_rows
-                && stored.next() != Some(&relative.to_be_bytes()[..])
-            {
-                return Err(Fault::Damaged("row index does not match the rows"));
-            }
-            since_mark = 0;
+        let first_of_row = starts_row(order, previous, key)?;
+        if first_of_row
+            && let Some(stored) = &mut stored_rows
+            && stored.next() != Some(&((at - start) as u32).to_be_bytes()[..])
+        {
+            return Err(Fault::Damaged("row index does not match the rows"));
         }
-        if since_mark % MARK_EVERY == 0 {
-            marks.push(relative);
+        let is_apart = marks.last().is_none_or(|mark| at - mark.at() as usize >= MARK_BYTES_MIN);
+        if (first_of_row && is_apart) || since_mark == MARK_EVERY {
+            marks.push(Mark::new(at, first_of_row));
+            since_mark = 0;
         }
         since_mark += 1;
         previous = Some(key);

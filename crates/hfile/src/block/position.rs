@@ -9,6 +9,7 @@ use crate::block::packed::Assembled;
 use crate::block::plain::Span;
 use crate::block::{Block, Body};
 use crate::error::{Fault, Parsed};
+use crate::run::Run;
 
 /// A cell within a block that is held. The buffer of an assembled key is kept from block to block.
 #[derive(Clone, Debug, Default)]
@@ -50,12 +51,7 @@ impl Position {
         let block = self.block.as_deref()?;
         let payload = block.payload();
         Some(match block.body() {
-            Body::Plain(_) => Cell {
-                key: self.span.key(payload),
-                value: &payload[self.span.value_range()],
-                tags: self.span.tags(payload),
-                seq_id: self.span.seq_id,
-            },
+            Body::Plain(_) => self.span.cell(payload),
             _ => Cell {
                 key: &self.assembled.key,
                 value: &payload[self.assembled.place.value_range()],
@@ -73,6 +69,17 @@ impl Position {
             _ => self.assembled.place.value_range(),
         };
         Some(block.payload().slice(range))
+    }
+
+    /// The rows from the cell on and before `stop`, as far as they are whole and lie in the block; `None` if none does, or
+    /// if its encoding is not plain.
+    pub(crate) fn run(&self, order: CellOrder, stop: &[u8]) -> Parsed<Option<Run>> {
+        self.block.as_ref().map_or(Ok(None), |block| Run::new(block, self.span, order, stop))
+    }
+
+    /// Goes to where a run came that began here.
+    pub(crate) fn resume(&mut self, run: &Run) {
+        self.span = run.span();
     }
 
     /// Goes to the first cell of `block`.
@@ -114,17 +121,30 @@ impl Position {
         }
     }
 
-    /// Goes to the first cell of `block` at or behind `target`, which its last cell must be.
-    pub(crate) fn seek(&mut self, block: Arc<Block>, order: CellOrder, target: &[u8]) -> Parsed<()> {
+    /// Goes to the first cell of `block` at or behind `target`. If there is none it does not move, and gives the block
+    /// back.
+    #[inline]
+    pub(crate) fn seek(
+        &mut self,
+        block: Arc<Block>,
+        order: CellOrder,
+        target: &[u8],
+    ) -> Parsed<Option<Arc<Block>>> {
         match block.body() {
-            Body::Plain(cells) => self.span = cells.seek(block.payload(), order, target)?,
+            Body::Plain(cells) => match cells.seek(block.payload(), order, target)? {
+                Some(span) => self.span = span,
+                None => return Ok(Some(block)),
+            },
             Body::Packed(cells) => {
+                if order.compare_keys(target, cells.last_key()).is_gt() {
+                    return Ok(Some(block));
+                }
                 cells.seek(block.payload(), order, target, &mut self.assembled, false)?;
             }
             _ => return Err(NOT_DATA),
         }
         self.block = Some(block);
-        Ok(())
+        Ok(None)
     }
 
     /// Goes forward within the block to the first cell at or behind `target`. The current cell must be before it, the

@@ -1,12 +1,11 @@
 //! `Get`: one row.
 
 use engine::Region;
-use engine::scanner::ResultSink;
 use prost::Message;
 use rpc::CellBlock;
 use wire::exception::Answer;
 
-use super::results::{ResultForm, Results};
+use super::results::{ResultForm, Results, RowResult};
 use super::{Answered, CallContext};
 use crate::errors::java_exception;
 use crate::quotas::Planned;
@@ -41,15 +40,23 @@ pub(super) async fn read(
 ) -> Answer<proto::Result> {
     let get = wire::convert::from_proto::get(get)?;
     let before = block.len();
-    let mut results = Results::admitted(form, block, server.answers());
-    if let Err(error) = region.get_into(&get, &mut results).await {
+    let result = match form {
+        ResultForm::Block(codec) => {
+            let mut result = RowResult::admitted(codec, block, server.answers());
+            region.get_into(&get, &mut result).await.map(|()| result.finish())
+        }
+        ResultForm::Inline => {
+            let mut results = Results::admitted(form, block, server.answers());
+            region.get_into(&get, &mut results).await.map(|()| results.into_single())
+        }
+    };
+    if result.is_err() || get.existence_only {
         block.truncate(before);
-        return Err(java_exception(&error));
     }
+    let result = result.map_err(|error| java_exception(&error))?;
     if !get.existence_only {
-        return Ok(results.into_single());
+        return Ok(result);
     }
-    let exists = results.bytes() > 0;
-    block.truncate(before);
+    let exists = result.associated_cell_count() > 0 || !result.cell.is_empty();
     Ok(wire::convert::result::existence(exists))
 }

@@ -32,10 +32,8 @@ pub(super) struct Results<'a> {
     bytes: usize,
     current: Current,
     row_start: Mark,
-    // What is written, in the server's number for answers; large ones only.
-    share: Option<Share>,
-    // Bytes when room was asked for last.
-    asked_at: usize,
+    // What is written, in the server's number for answers.
+    admission: Admission<'a>,
 }
 
 /// Answers below this are not admitted one by one: there are as many of them as there are calls on a thread.
@@ -68,14 +66,17 @@ impl<'a> Results<'a> {
             bytes: 0,
             current: Current::default(),
             row_start: Mark::default(),
-            share: None,
-            asked_at: 0,
+            admission: Admission::default(),
         }
     }
 
     /// The same, admitted against the server's number of bytes for answers as they grow.
-    pub(super) fn admitted(form: ResultForm, block: &'a mut CellBlock, budget: &Arc<Budget>) -> Results<'a> {
-        Results { share: Some(Share::of(budget)), ..Results::new(form, block) }
+    pub(super) fn admitted(
+        form: ResultForm,
+        block: &'a mut CellBlock,
+        budget: &'a Arc<Budget>,
+    ) -> Results<'a> {
+        Results { admission: Admission::by(budget), ..Results::new(form, block) }
     }
 
     /// Results that are complete.
@@ -171,9 +172,30 @@ impl ResultSink for Results<'_> {
     fn room(&mut self) -> Room {
         // Inline cells are built beside each other before they are one message.
         let bytes = if self.form == ResultForm::Inline { self.bytes * 2 } else { self.bytes };
-        let Some(share) = self.share.as_mut().filter(|_| bytes > UNADMITTED_BYTES) else {
+        self.admission.room(bytes)
+    }
+}
+
+/// Room for an answer that grows, in the server's number. Small answers need not ask.
+#[derive(Default)]
+struct Admission<'a> {
+    budget: Option<&'a Arc<Budget>>,
+    share: Option<Share>,
+    // Bytes when room was asked for last.
+    asked_at: usize,
+}
+
+impl<'a> Admission<'a> {
+    fn by(budget: &'a Arc<Budget>) -> Admission<'a> {
+        Admission { budget: Some(budget), ..Admission::default() }
+    }
+
+    /// Whether there is room for what comes behind the `bytes` that are written.
+    fn room(&mut self, bytes: usize) -> Room {
+        let Some(budget) = self.budget.filter(|_| bytes > UNADMITTED_BYTES) else {
             return Room::Enough;
         };
+        let share = self.share.get_or_insert_with(|| Share::of(budget));
         // Room for as much again as came since the last time, so that what comes next is admitted before it is there.
         let next = bytes + bytes.saturating_sub(self.asked_at).max(UNADMITTED_BYTES);
         self.asked_at = bytes;
@@ -181,6 +203,53 @@ impl ResultSink for Results<'_> {
             return Room::Enough;
         }
         if bytes <= share.used() { Room::Full } else { Room::Over }
+    }
+}
+
+/// The one result of a Get, with its cells behind the message.
+pub(super) struct RowResult<'a> {
+    codec: Codec,
+    block: &'a mut CellBlock,
+    // Where its cells begin.
+    start: usize,
+    cells: u32,
+    admission: Admission<'a>,
+}
+
+impl<'a> RowResult<'a> {
+    /// No cells yet; they go behind what `block` has already, and are admitted against the server's number of bytes for
+    /// answers as they grow.
+    pub(super) fn admitted(codec: Codec, block: &'a mut CellBlock, budget: &'a Arc<Budget>) -> RowResult<'a> {
+        RowResult { codec, start: block.len(), block, cells: 0, admission: Admission::by(budget) }
+    }
+
+    /// What is there, or an empty result.
+    pub(super) fn finish(self) -> proto::Result {
+        wire::convert::result::in_block(self.cells as usize)
+    }
+}
+
+impl ResultSink for RowResult<'_> {
+    fn begin_result(&mut self) {}
+
+    fn cell(&mut self, cell: &Cell<'_>) {
+        self.cells += 1;
+        self.codec.write(cell, self.block.tail());
+    }
+
+    fn end_result(&mut self, _end: ResultEnd) {}
+
+    fn rollback_row(&mut self) {
+        self.block.truncate(self.start);
+        self.cells = 0;
+    }
+
+    fn bytes(&self) -> usize {
+        self.block.len() - self.start
+    }
+
+    fn room(&mut self) -> Room {
+        self.admission.room(self.bytes())
     }
 }
 

@@ -39,7 +39,7 @@ impl MultiParts {
     /// `DoNotRetryIOException` if it is none, as for every message.
     pub(super) fn of(bytes: Bytes) -> Answer<MultiParts> {
         let mut rest = BytesMut::new();
-        split(bytes.clone(), REQUEST_REGION_ACTION, &mut rest).map_err(malformed)?;
+        split(&bytes, REQUEST_REGION_ACTION, &mut rest).map_err(malformed)?;
         let rest = proto::MultiRequest::decode(rest.freeze()).map_err(malformed)?;
         Ok(MultiParts { rest, bytes })
     }
@@ -54,7 +54,7 @@ impl MultiParts {
 impl RegionParts {
     fn of(bytes: Bytes) -> Result<RegionParts, DecodeError> {
         let mut rest = BytesMut::new();
-        let actions = split(bytes.clone(), REGION_ACTION_ACTION, &mut rest)?;
+        let actions = split(&bytes, REGION_ACTION_ACTION, &mut rest)?;
         Ok(RegionParts { rest: proto::RegionAction::decode(rest.freeze())?, actions, bytes })
     }
 
@@ -70,10 +70,10 @@ fn malformed(error: DecodeError) -> JavaException {
 }
 
 /// Copies all fields but `field` to `rest`; how often `field` is there.
-fn split(mut bytes: Bytes, field: u32, rest: &mut BytesMut) -> Result<usize, DecodeError> {
+fn split(mut bytes: &[u8], field: u32, rest: &mut BytesMut) -> Result<usize, DecodeError> {
     let mut count = 0;
     while bytes.has_remaining() {
-        let before = bytes.clone();
+        let before = bytes;
         let (number, wire_type) = decode_key(&mut bytes)?;
         skip_field(wire_type, number, &mut bytes, DecodeContext::default())?;
         match number == field && wire_type == WireType::LengthDelimited {
@@ -92,16 +92,20 @@ struct Messages {
 
 impl Messages {
     fn step(&mut self) -> Result<Option<Bytes>, DecodeError> {
-        while self.bytes.has_remaining() {
-            let (number, wire_type) = decode_key(&mut self.bytes)?;
+        // Fields are walked over as a slice: each step on the shared bytes would cost an atomic operation or two.
+        let mut rest = &self.bytes[..];
+        while rest.has_remaining() {
+            let (number, wire_type) = decode_key(&mut rest)?;
             if number != self.field || wire_type != WireType::LengthDelimited {
-                skip_field(wire_type, number, &mut self.bytes, DecodeContext::default())?;
+                skip_field(wire_type, number, &mut rest, DecodeContext::default())?;
                 continue;
             }
-            let len = decode_varint(&mut self.bytes)?;
-            let len = usize::try_from(len).unwrap_or(usize::MAX).min(self.bytes.len());
+            let len = decode_varint(&mut rest)?;
+            let len = usize::try_from(len).unwrap_or(usize::MAX).min(rest.len());
+            self.bytes.advance(self.bytes.len() - rest.len());
             return Ok(Some(self.bytes.split_to(len)));
         }
+        self.bytes.clear();
         Ok(None)
     }
 }

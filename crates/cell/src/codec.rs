@@ -49,8 +49,14 @@ impl Codec {
     pub fn write(self, cell: &Cell<'_>, out: &mut impl BufMut) {
         match self {
             Codec::KeyValue => {
-                out.put_u32(cell.len_without_tags() as u32);
-                cell.write_without_tags(out);
+                // The three lengths at once: this is done for every cell of every answer.
+                let mut lengths = [0; LENGTH_LEN + LENGTHS_LEN];
+                lengths[..4].copy_from_slice(&(cell.len_without_tags() as u32).to_be_bytes());
+                lengths[4..8].copy_from_slice(&(cell.key.len() as u32).to_be_bytes());
+                lengths[8..].copy_from_slice(&(cell.value.len() as u32).to_be_bytes());
+                out.put_slice(&lengths);
+                out.put_slice(cell.key);
+                out.put_slice(cell.value);
             }
             Codec::KeyValueWithTags => {
                 out.put_u32(cell.serialized_len() as u32);

@@ -79,6 +79,18 @@ pub fn type_code(key: &[u8]) -> u8 {
     key[key.len() - 1]
 }
 
+/// Whether two rows are the same. Looks at their ends first: rows that follow each other in a file differ there.
+#[inline]
+pub fn is_same_row(left: &[u8], right: &[u8]) -> bool {
+    if left.len() != right.len() {
+        return false;
+    }
+    match (left.split_last_chunk::<8>(), right.split_last_chunk::<8>()) {
+        (Some((left, left_end)), Some((right, right_end))) => left_end == right_end && left == right,
+        _ => left == right,
+    }
+}
+
 /// All of the key before timestamp and type: what cells of one column share.
 #[inline]
 pub fn column_part(key: &[u8]) -> &[u8] {

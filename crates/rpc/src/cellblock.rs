@@ -5,6 +5,9 @@
 
 use bytes::{Bytes, BytesMut};
 
+/// Bytes of a piece that copied cells are gathered in.
+const PIECE_LEN: usize = 64 << 10;
+
 /// A chain of pieces: those that are sealed, then a tail that still grows.
 #[derive(Debug, Default, Clone)]
 pub struct CellBlock {
@@ -35,6 +38,25 @@ impl CellBlock {
     #[inline]
     pub fn tail(&mut self) -> &mut BytesMut {
         &mut self.tail
+    }
+
+    /// The same with room for `len` bytes. What is long is kept in pieces, so that none of it is copied when it grows.
+    #[inline]
+    pub fn tail_for(&mut self, len: usize) -> &mut BytesMut {
+        if self.tail.capacity() - self.tail.len() < len {
+            self.make_room(len);
+        }
+        &mut self.tail
+    }
+
+    #[cold]
+    fn make_room(&mut self, len: usize) {
+        if self.tail.len() + len <= PIECE_LEN {
+            return self.tail.reserve(len);
+        }
+        self.seal();
+        // Not what is left of the memory of the piece before, if anything is.
+        self.tail = BytesMut::with_capacity(len.max(PIECE_LEN));
     }
 
     /// Links `piece` in by reference. For pieces of about 2 KiB and more: below, copying into [`tail`](Self::tail) is
@@ -129,6 +151,28 @@ mod tests {
         assert_eq!(block.clone().into_pieces(), ["ab", "cd", "ef", "gh"]);
         assert_eq!(block.into_bytes(), "abcdefgh");
         assert!(CellBlock::new().into_pieces().is_empty());
+    }
+
+    #[test]
+    fn what_grows_long_is_kept_in_pieces() {
+        let mut block = CellBlock::new();
+        let mut whole = Vec::new();
+        for number in 0..5_000_usize {
+            let bytes = vec![number as u8; number % 97];
+            block.tail_for(bytes.len()).extend_from_slice(&bytes);
+            whole.extend(bytes);
+        }
+        let large = vec![7; 3 * PIECE_LEN];
+        block.tail_for(large.len()).extend_from_slice(&large);
+        whole.extend(large);
+        assert_eq!(block.len(), whole.len());
+        block.truncate(whole.len() - 5);
+        block.tail_for(1).extend_from_slice(b"!");
+        whole.truncate(whole.len() - 5);
+        whole.push(b'!');
+        let pieces = block.clone().into_pieces();
+        assert!(pieces.len() >= 4 && pieces[..3].iter().all(|piece| piece.len() <= PIECE_LEN));
+        assert_eq!(block.into_bytes(), whole);
     }
 
     #[test]

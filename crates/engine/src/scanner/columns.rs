@@ -147,6 +147,7 @@ impl<Q: Deref<Target = [Bytes]>> Columns<Q> {
         }
     }
 
+    #[inline]
     fn count_any(&mut self, cell: &Cell<'_>) -> Match {
         let (timestamp, type_code) = (cell.timestamp(), cell.type_code());
         if self.last == Some((timestamp, type_code)) {
@@ -163,6 +164,7 @@ impl<Q: Deref<Target = [Bytes]>> Columns<Q> {
         Match::Include
     }
 
+    #[inline]
     fn count_wanted(&mut self, cell: &Cell<'_>) -> Match {
         let (timestamp, type_code) = (cell.timestamp(), cell.type_code());
         if self.last.is_some_and(|(last, _)| last == timestamp) {

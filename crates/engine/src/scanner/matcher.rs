@@ -203,6 +203,7 @@ impl<Q: Deref<Target = [Bytes]>> Matcher<Q> {
     }
 
     /// Judges the next cell of the row.
+    #[inline]
     pub(crate) fn check(&mut self, cell: &Cell<'_>) -> Match {
         if self.write_order.is_some() {
             return self.check_in_write_order(cell);
@@ -293,6 +294,7 @@ impl<Q: Deref<Target = [Bytes]>> Matcher<Q> {
         verdict
     }
 
+    #[inline]
     fn check_for_user(&mut self, cell: &Cell<'_>, range: TimeRange, keep_deleted: bool) -> Match {
         if is_delete(cell.type_code()) {
             let timestamp = cell.timestamp();
@@ -310,6 +312,7 @@ impl<Q: Deref<Target = [Bytes]>> Matcher<Q> {
         }
     }
 
+    #[inline]
     fn check_deleted(&mut self, put: &Cell<'_>) -> Option<Match> {
         if self.deletes.is_empty() {
             return None;
@@ -321,6 +324,7 @@ impl<Q: Deref<Target = [Bytes]>> Matcher<Q> {
         }
     }
 
+    #[inline]
     fn check_wanted(&mut self, cell: &Cell<'_>, range: TimeRange) -> Match {
         if !range.contains(cell.timestamp()) {
             return if cell.timestamp() < range.from { self.columns.pass_column(cell) } else { Match::Skip };

@@ -142,7 +142,7 @@ impl ResultSink for Results<'_> {
         self.bytes += cell.len_without_tags();
         self.current.cells += 1;
         match self.form {
-            ResultForm::Block(codec) => codec.write(cell, self.block.tail()),
+            ResultForm::Block(codec) => codec.write(cell, self.block.tail_for(codec.len(cell))),
             ResultForm::Inline => self.current.inline.push(cell),
         }
     }
@@ -234,7 +234,7 @@ impl ResultSink for RowResult<'_> {
 
     fn cell(&mut self, cell: &Cell<'_>) {
         self.cells += 1;
-        self.codec.write(cell, self.block.tail());
+        self.codec.write(cell, self.block.tail_for(self.codec.len(cell)));
     }
 
     fn end_result(&mut self, _end: ResultEnd) {}

@@ -85,10 +85,10 @@ impl RegionScanner {
         Walked::Whole
     }
 
-    /// Judges the cells of the row, and writes those that pass.
+    /// Judges the cells of the row, at the first of which the run is, and writes those that pass.
     #[inline]
     fn walk_cells(&mut self, run: &mut Run, limits: &mut Limits, sink: &mut dyn ResultSink) -> Walked {
-        while let Some(cell) = run.cell().filter(|cell| cell.row() == self.row) {
+        while let Some(cell) = run.cell() {
             let (filter, way) = match &mut self.filter {
                 Some(filter) => filter.parts(),
                 None => (None, Way::Sink),
@@ -114,8 +114,16 @@ impl RegionScanner {
                 Match::IncludeAndNextColumn | Match::NextColumn => self.pass_column(run),
                 Match::IncludeAndNextRow | Match::NextRow => return self.pass_row(run),
             }
+            if !self.is_in_row(run) {
+                break;
+            }
         }
         Walked::Whole
+    }
+
+    #[inline]
+    fn is_in_row(&self, run: &Run) -> bool {
+        run.cell().is_some_and(|cell| key::is_same_row(cell.row(), &self.row))
     }
 
     /// Goes behind the current column, or to the next one wanted.
@@ -131,7 +139,9 @@ impl RegionScanner {
             let is_passed = match hint {
                 None => key::column_part(cell.key) == &from.key[..column],
                 Some(hint) => {
-                    cell.row() == self.row && cell.family() == from.family() && cell.qualifier() < hint
+                    key::is_same_row(cell.row(), &self.row)
+                        && cell.family() == from.family()
+                        && cell.qualifier() < hint
                 }
             };
             if !is_passed {
@@ -141,9 +151,11 @@ impl RegionScanner {
         }
     }
 
-    /// Goes behind the current row.
+    /// Goes behind the current row, which the run is in.
+    #[inline]
     fn pass_row(&self, run: &mut Run) -> Walked {
-        while run.cell().is_some_and(|cell| cell.row() == self.row) {
+        run.next();
+        while self.is_in_row(run) {
             run.next();
         }
         Walked::Whole

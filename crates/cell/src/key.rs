@@ -91,6 +91,11 @@ pub fn is_same_row(left: &[u8], right: &[u8]) -> bool {
     }
 }
 
+/// How many bytes two rows begin with alike.
+pub fn common_len(left: &[u8], right: &[u8]) -> usize {
+    left.iter().zip(right).take_while(|(left, right)| left == right).count()
+}
+
 /// All of the key before timestamp and type: what cells of one column share.
 #[inline]
 pub fn column_part(key: &[u8]) -> &[u8] {

@@ -9,6 +9,7 @@ mod list;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 
+use cell::key::common_len;
 use cell::query::TimeRange;
 use cell::{Cell, CellOrder, CellType};
 
@@ -45,6 +46,19 @@ impl Memstore {
                 timestamp_to: AtomicI64::new(i64::MIN),
             },
         }
+    }
+
+    /// Says what rows will begin with, as most of them do in this region: cells are then found quicker. Of no effect once
+    /// there are cells, or when it was said before.
+    pub fn expect_common(&self, common: &[u8]) {
+        self.list.expect_common(common);
+    }
+
+    /// What all its rows begin with; `None` if there are not two.
+    pub fn common_of_rows(&self) -> Option<Vec<u8>> {
+        let (first, last) = self.list.first_and_last()?;
+        let (first, last) = (first.row(), last.row());
+        (first != last).then(|| first[..common_len(first, last)].to_vec())
     }
 
     /// The order of its cells.

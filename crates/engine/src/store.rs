@@ -14,6 +14,7 @@
 
 use std::sync::Arc;
 
+use cell::key::common_len;
 use fs::FilePath;
 use hfile::Reader;
 use layout::Reference;
@@ -137,6 +138,15 @@ impl StoreView {
     /// A view without a snapshot; `files` in any order.
     pub fn new(active: Arc<Memstore>, files: Vec<Arc<StoreFile>>) -> StoreView {
         StoreView { active, snapshot: None, files: in_order(files) }
+    }
+
+    /// What the rows of the newest file that has several rows begin with.
+    pub(crate) fn common_of_rows(&self) -> Option<&[u8]> {
+        let readers = self.files.iter().rev().map(|file| file.reader());
+        let (first, last) = readers
+            .filter_map(|reader| Some((reader.first_row()?, reader.last_row()?)))
+            .find(|(first, last)| first != last)?;
+        Some(&first[..common_len(first, last)])
     }
 
     /// The view when `active` takes the writes and what took them before is the snapshot.

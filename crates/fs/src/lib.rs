@@ -194,6 +194,13 @@ pub trait FileWriter: Send + 'static {
     }
     /// Returns when all that was appended is as safe as `reach` says. Never retry a failed one.
     fn sync(&mut self, reach: Sync) -> BoxFuture<'_, Result<()>>;
+    /// [`append_with_end`](FileWriter::append_with_end), then [`sync`](FileWriter::sync): as one step where two take longer.
+    fn append_and_sync(&mut self, bytes: Bytes, kept: usize, reach: Sync) -> BoxFuture<'_, Result<()>> {
+        Box::pin(async move {
+            self.append_with_end(bytes, kept).await?;
+            self.sync(reach).await
+        })
+    }
     /// Writes zeros behind the end so that the next `bytes` appended bytes change no file length, which makes their
     /// sync cheaper; a reader meanwhile sees the zeros. Does nothing where the storage gains nothing.
     fn reserve(&mut self, bytes: u64) -> BoxFuture<'_, Result<()>>;

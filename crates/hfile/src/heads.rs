@@ -8,6 +8,7 @@
 use std::ops::Range;
 
 use cell::CellOrder;
+use cell::key::common_len;
 
 /// Bytes of a head.
 const HEAD_LEN: usize = 4;
@@ -32,8 +33,7 @@ impl Heads {
         if order != CellOrder::Plain {
             return Heads::none();
         }
-        let common = first.iter().zip(last).take_while(|(first, last)| first == last).count();
-        let heads = Heads { at: Some(common), ..Heads::none() };
+        let heads = Heads { at: Some(common_len(first, last)), ..Heads::none() };
         Heads { first: heads.head(first), last: heads.head(last), ..heads }
     }
 

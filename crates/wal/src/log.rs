@@ -183,7 +183,8 @@ impl Log {
         let committer = Committer::start(env.clone(), fs, options, shared.clone(), on_fatal).await?;
         env.spawn(TaskClass::Service, housekeeper.run(todo));
         // Not on the threads of flush and compaction: every write waits for this task.
-        env.spawn(TaskClass::Service, committer.run());
+        // Where those are who append and wait: to wake a task of the same thread costs no system call.
+        env.spawn(TaskClass::Connection, committer.run());
         Ok(Arc::new(Log { shared }))
     }
 

@@ -91,8 +91,7 @@ impl Segment {
         reserve: u64,
     ) -> fs::Result<()> {
         self.reserve_for(group.len() as u64, reserve).await?;
-        self.writer.append_with_end(group, kept).await?;
-        self.writer.sync(reach).await?;
+        self.writer.append_and_sync(group, kept, reach).await?;
         self.durable = self.writer.len();
         Ok(())
     }

@@ -10,8 +10,9 @@
 //!                   | next 8 x height | key | value | tags
 //! ```
 //!
-//! The first bytes of the row stand in the node as one number, so most comparisons are one compare of integers; links
-//! and key lie beside it, so a comparison rarely touches a second cache line.
+//! Eight bytes of the row stand in the node as one number, so most comparisons are one compare of integers; links and
+//! key lie beside it, so a comparison rarely touches a second cache line. They are those behind what rows are expected
+//! to have in common: the first ones often tell nothing apart (`user…`, numbers with zeros in front).
 //!
 //! All `unsafe` of the memstore is here. What it rests on:
 //! 1. a node's fields and bytes are written before the node is linked, and never again (its links apart, which are
@@ -24,7 +25,7 @@ use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::cmp::Ordering;
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicU64, Ordering::*};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use cell::{Cell, CellOrder, key};
 
@@ -60,6 +61,9 @@ type Link = AtomicPtr<Node>;
 /// A sorted list of cells that only grows.
 pub(super) struct List {
     order: CellOrder,
+    // What rows are expected to begin with; settled before the first cell is inserted. Who reads before that sees none of
+    // those cells: they are newer than its read point.
+    common: OnceLock<Box<[u8]>>,
     head: [Link; HEIGHT_MAX],
     // Levels in use; a hint for readers, who may as well start too high or too low.
     height: AtomicU8,
@@ -105,32 +109,33 @@ struct Target<'a> {
     key: &'a [u8],
 }
 
-impl<'a> Target<'a> {
-    #[inline]
-    fn new(order: CellOrder, key: &'a [u8]) -> Target<'a> {
-        Target { prefix: prefix_of(order, key), key }
-    }
-}
-
-/// The first eight bytes of the row as a number that orders as the rows do, as far as it tells them apart.
+/// A number of a row that orders as the rows do, as far as it tells them apart: the eight bytes behind `common`; rows that
+/// do not begin so are before or behind all that do.
 #[inline]
-fn prefix_of(order: CellOrder, key: &[u8]) -> u64 {
+fn prefix_of(order: CellOrder, common: &[u8], key: &[u8]) -> u64 {
     if order != CellOrder::Plain {
         return 0;
     }
     let row = key::row(key);
-    if let Some(first) = row.first_chunk::<8>() {
-        return u64::from_be_bytes(*first);
-    }
-    let mut padded = [0; 8];
-    padded[..row.len()].copy_from_slice(row);
-    u64::from_be_bytes(padded)
+    let Some(rest) = row.strip_prefix(common) else {
+        return if row < common { 0 } else { u64::MAX };
+    };
+    let number = match rest.first_chunk::<8>() {
+        Some(first) => u64::from_be_bytes(*first),
+        None => {
+            let mut padded = [0; 8];
+            padded[..rest.len()].copy_from_slice(rest);
+            u64::from_be_bytes(padded)
+        }
+    };
+    number.clamp(1, u64::MAX - 1)
 }
 
 impl List {
     pub(super) fn new(order: CellOrder) -> List {
         List {
             order,
+            common: OnceLock::new(),
             head: [const { AtomicPtr::new(ptr::null_mut()) }; HEIGHT_MAX],
             height: AtomicU8::new(1),
             chunk_bytes: AtomicU64::new(0),
@@ -153,9 +158,29 @@ impl List {
         self.order
     }
 
+    /// Says what most rows will begin with, if there is no cell yet.
+    pub(super) fn expect_common(&self, common: &[u8]) {
+        // Settled before: it stays.
+        let _ = self.common.set(common.into());
+    }
+
+    #[inline]
+    fn target<'a>(&self, key: &'a [u8]) -> Target<'a> {
+        let common = self.common.get().map(|common| &common[..]).unwrap_or_default();
+        Target { prefix: prefix_of(self.order, common, key), key }
+    }
+
     /// Becomes the one writer. A writer that panicked left the list whole: a node is linked last.
     pub(super) fn write(&self) -> Writer<'_> {
         Writer { list: self, state: self.state.lock().unwrap_or_else(PoisonError::into_inner) }
+    }
+
+    /// The first cell and the last one.
+    pub(super) fn first_and_last(&self) -> Option<(Cell<'_>, Cell<'_>)> {
+        let (first, last) = (self.next(ptr::null_mut(), 0), self.search(|_| true).0);
+        let is_empty = first.is_null() || last.is_null();
+        // SAFETY: linked nodes of this list.
+        (!is_empty).then(|| unsafe { (cell_of(first), cell_of(last)) })
     }
 
     /// The node behind `node` on `level`; a null `node` is the head.
@@ -244,7 +269,8 @@ impl Writer<'_> {
     /// Copies a cell into its place, and into that of a cell with the same key and sequence id.
     pub(super) fn insert(&mut self, cell: &Cell<'_>) {
         let list = self.list;
-        let target = Target::new(list.order, cell.key);
+        list.common.get_or_init(Box::default);
+        let target = list.target(cell.key);
         let height = self.state.random_height();
         if height > usize::from(list.height.load(Relaxed)) {
             list.height.store(height as u8, Relaxed);
@@ -394,7 +420,7 @@ impl Cursor {
     }
 
     pub(super) fn seek(&mut self, key: &[u8]) {
-        let target = Target::new(self.list.order, key);
+        let target = self.list.target(key);
         self.node = self.list.search(|node| self.list.compare_key(node, &target) == Ordering::Less).1;
     }
 
@@ -402,7 +428,7 @@ impl Cursor {
         if self.node.is_null() {
             return;
         }
-        let target = Target::new(self.list.order, key);
+        let target = self.list.target(key);
         for _ in 0..SEEK_STEPS {
             if self.node.is_null() || self.list.compare_key(self.node, &target) != Ordering::Less {
                 return;
@@ -413,7 +439,7 @@ impl Cursor {
     }
 
     pub(super) fn seek_before(&mut self, key: &[u8]) {
-        let target = Target::new(self.list.order, key);
+        let target = self.list.target(key);
         self.node = self.list.search(|node| self.list.compare_key(node, &target) == Ordering::Less).0;
     }
 

@@ -49,6 +49,52 @@ fn of_equal_keys_the_newest_write_comes_first_and_of_one_write_the_last_stays() 
 }
 
 #[test]
+fn what_rows_are_expected_to_begin_with_changes_no_order() {
+    let rows: Vec<String> = (0..500_u32)
+        .map(|number| match number % 7 {
+            0 => format!("tser{number}"),
+            1 => format!("user{}", number % 3),
+            2 => "use".to_owned(),
+            3 => format!("v{number}"),
+            _ => format!("user{:09}", number.wrapping_mul(2_654_435_761)),
+        })
+        .collect();
+    let filled = |common: Option<&str>| {
+        let memstore = Memstore::new(CellOrder::Plain);
+        if let Some(common) = common {
+            memstore.expect_common(common.as_bytes());
+        }
+        for (seq_id, row) in rows.iter().enumerate() {
+            memstore.insert(&put(row.as_bytes(), b"q", 1, b"v").view(seq_id as u64));
+        }
+        // Too late: of no effect.
+        memstore.expect_common(b"z");
+        memstore
+    };
+    let plain = filled(None);
+    let expected = all(&plain);
+    assert!(expected.is_sorted_by_key(|(key, _, _)| cell::key::row(key).to_vec()));
+    for common in ["", "u", "user", "user0000000001", "\u{7f}"] {
+        let memstore = filled(Some(common));
+        assert_eq!(all(&memstore), expected, "{common}");
+        for row in rows.iter().map(|row| row.as_bytes()).chain([&b""[..], b"u", b"user", b"usf", b"z"]) {
+            let key = KeyBuf::first_on_row(row);
+            let (mut one, mut other) = (plain.cursor(), memstore.cursor());
+            one.seek(&key);
+            other.seek(&key);
+            assert_eq!(one.cell().map(|cell| cell.key), other.cell().map(|cell| cell.key), "{common}");
+        }
+        assert_eq!(memstore.common_of_rows(), Some(vec![]));
+    }
+    let alike = Memstore::new(CellOrder::Plain);
+    assert_eq!(alike.common_of_rows(), None);
+    for row in ["user1", "user12", "user13"] {
+        alike.insert(&put(row.as_bytes(), b"q", 1, b"v").view(1));
+    }
+    assert_eq!(alike.common_of_rows(), Some(b"user1".to_vec()));
+}
+
+#[test]
 fn markers_that_reach_back_widen_the_time_range() {
     let memstore = Memstore::new(CellOrder::Plain);
     memstore.insert(&put(b"r", b"q", 100, b"v").view(1));

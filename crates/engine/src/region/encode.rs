@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use bytes::{BufMut, Bytes, BytesMut};
 use cell::cell::LENGTHS_LEN;
-use cell::key::TIMESTAMP_TYPE_LEN;
+use cell::key::{TIMESTAMP_TYPE_LEN, common_len};
 use cell::mutation::{Durability, Mutation};
 use cell::schema::FamilyDescriptor;
 use cell::{Cell, CellType, KeyValue, LATEST_TIMESTAMP};
@@ -22,6 +22,8 @@ use crate::store::RegionView;
 
 /// Bytes of the length before each cell in a log.
 pub(super) const LENGTH_LEN: usize = 4;
+/// So many cells of a batch show what the rows of a region that has no files yet have in common.
+const ROWS_THAT_TELL: usize = 32;
 /// Bytes of the length before a cell's tags.
 const TAGS_LENGTH_LEN: usize = 2;
 
@@ -202,13 +204,25 @@ impl Cells {
         let mut rest = &self.at[..];
         while let Some(first) = rest.first() {
             let run = rest.iter().take_while(|at| at.store == first.store).count();
-            let mut writer = view.stores[first.store].active.write();
+            let memstore = &view.stores[first.store].active;
+            if memstore.is_empty() && run >= ROWS_THAT_TELL {
+                memstore.expect_common(&self.common_of_rows(&rest[..run]));
+            }
+            let mut writer = memstore.write();
             for at in &rest[..run] {
                 debug_assert_eq!(at.stamp, Stamp::Given);
                 writer.insert(&self.cell_at(at, seq_id));
             }
             rest = &rest[run..];
         }
+    }
+
+    /// What all rows of `cells` begin with.
+    fn common_of_rows(&self, cells: &[EncodedCell]) -> Vec<u8> {
+        let mut rows = cells.iter().map(|at| self.cell_at(at, 0).row());
+        let first = rows.next().unwrap_or_default();
+        let common = rows.fold(first.len(), |common, row| common.min(common_len(first, row)));
+        first[..common].to_vec()
     }
 
     /// The cells to be logged, as a log takes them, and how many they are.

@@ -134,7 +134,13 @@ impl Region {
         let stores =
             view.stores.iter().zip(wanted).map(|(store, wanted)| match store.active.is_empty() || !wanted {
                 true => store.clone(),
-                false => store.frozen(Arc::new(Memstore::new(self.table.order()))),
+                false => {
+                    let active = Memstore::new(self.table.order());
+                    if let Some(common) = store.active.common_of_rows() {
+                        active.expect_common(&common);
+                    }
+                    store.frozen(Arc::new(active))
+                }
             });
         self.set_view(publish, RegionView { stores: stores.collect() });
     }

@@ -59,7 +59,11 @@ impl Region {
         for family in &families {
             let files =
                 files::open_files(&*fs, &services.root, Some(&services.loader), &info, &family.name).await?;
-            stores.push(StoreView::new(Arc::new(Memstore::new(table.order())), files));
+            let store = StoreView::new(Arc::new(Memstore::new(table.order())), files);
+            if let Some(common) = store.common_of_rows() {
+                store.active.expect_common(common);
+            }
+            stores.push(store);
         }
         let seq_id_file = services.root.read_max_seq_id(&*fs, &info).await?;
         let region = Region::new(services, info, table, families, stores);

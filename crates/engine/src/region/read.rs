@@ -80,10 +80,16 @@ impl Region {
         }
         self.check_contains(&get.row)?;
         if self.read_row(get, sink)? == Read::Left {
-            let mut scanner = self.scanner(&Scan::of(get))?;
-            drive(&mut scanner, &mut Limits::default(), sink).await?;
+            // Apart, so that the futures of all who read stay small.
+            Box::pin(self.scan_row(get, sink)).await?;
         }
         self.count_reads(1);
+        Ok(())
+    }
+
+    async fn scan_row(&self, get: &Get, sink: &mut dyn ResultSink) -> Result<()> {
+        let mut scanner = self.scanner(&Scan::of(get))?;
+        drive(&mut scanner, &mut Limits::default(), sink).await?;
         Ok(())
     }
 
@@ -157,15 +163,20 @@ impl Region {
         warm: &[Arc<Block>],
     ) -> std::result::Result<CellList, Halt> {
         let view = self.view.load();
-        let stores = self.rules.iter().zip(&view.stores);
+        let stores = || self.rules.iter().zip(&view.stores);
         let now_ms = self.services.env.clock.now_ms() as i64;
+        let mut found = CellList::default();
+        let read = RowRead::new(get, self.table.order(), u64::MAX, now_ms, &self.services.loader);
+        let read = read.row_bytes_max(self.options().row_bytes_max);
+        if read.read(stores(), &mut found).map_err(Error::from)? == Read::Whole {
+            return Ok(found);
+        }
         let guard = self.mvcc.register_reader(Some(u64::MAX));
         let loader = self.services.loader.clone();
         let scan = Scan::of(get);
-        let mut scanner = RegionScanner::new(stores, self.table.order(), &scan, guard, now_ms, loader)?;
+        let mut scanner = RegionScanner::new(stores(), self.table.order(), &scan, guard, now_ms, loader)?;
         scanner.limit_rows(self.options().row_bytes_max);
         warm.iter().for_each(|block| scanner.supply(block.clone()));
-        let mut found = CellList::default();
         while scanner.next(&mut Limits::default(), &mut found)?.stopped != Stopped::Exhausted {}
         scanner.refused().map_or(Ok(found), |refused| Err(refused.into()))
     }

@@ -58,14 +58,36 @@ impl LocalWriter {
         Ok(done)
     }
 
-    async fn append_all(&mut self, bytes: Bytes, kept: usize) -> Result<()> {
+    async fn append_all(&mut self, bytes: Bytes, kept: usize, then: Then) -> Result<()> {
         let (offset, end) = (self.len, self.len + bytes.len() as u64);
         let (head, end_mark_len) = (self.end_mark_len.min(bytes.len()), bytes.len() - kept);
-        let written = self.run("append", move |handle| write_or_cut(handle, &bytes, head, offset)).await?;
+        let done = self.run("append", move |handle| {
+            let written = write_or_cut(handle, &bytes, head, offset);
+            let synced = match (&written, then) {
+                (Ok(()), Then::Sync) => rustix::fs::fdatasync(handle.fd()),
+                _ => Ok(()),
+            };
+            (written, synced)
+        });
+        let (written, synced) = done.await?;
         self.settle("append", written, end)?;
         self.len += kept as u64;
         self.end_mark_len = end_mark_len;
-        Ok(())
+        self.synced(synced)
+    }
+
+    /// Takes note of a sync: one that failed is the last.
+    fn synced(&mut self, synced: rustix::io::Result<()>) -> Result<()> {
+        synced.map_err(|errno| {
+            self.broken = Some(SYNC_FAILED);
+            error_of(&self.path, "sync", errno)
+        })
+    }
+
+    /// The bytes of an append, with its end mark where the file has one.
+    fn marked(&self, bytes: Bytes, kept: usize) -> Bytes {
+        // Also before anything is reserved: once zeros stand behind it, the mark must have been there.
+        if self.storage == Storage::Log { bytes } else { bytes.slice(..kept) }
     }
 
     async fn reserve_to(&mut self, end: u64) -> Result<()> {
@@ -102,6 +124,13 @@ impl LocalWriter {
             }
         }
     }
+}
+
+// What follows an append in the same job.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Then {
+    Nothing,
+    Sync,
 }
 
 // A write that failed, and how long the file is now; `None` if what was written could not be cut.
@@ -152,13 +181,18 @@ impl FileWriter for LocalWriter {
 
     fn append(&mut self, bytes: Bytes) -> BoxFuture<'_, Result<()>> {
         let kept = bytes.len();
-        Box::pin(self.append_all(bytes, kept))
+        Box::pin(self.append_all(bytes, kept, Then::Nothing))
     }
 
     fn append_with_end(&mut self, bytes: Bytes, kept: usize) -> BoxFuture<'_, Result<()>> {
-        // Also before anything is reserved: once zeros stand behind it, the mark must have been there.
-        let marked = self.storage == Storage::Log;
-        Box::pin(self.append_all(if marked { bytes } else { bytes.slice(..kept) }, kept))
+        Box::pin(self.append_all(self.marked(bytes, kept), kept, Then::Nothing))
+    }
+
+    // One job of the pool, for each costs two changes of thread, and a log does this for every group.
+    fn append_and_sync(&mut self, bytes: Bytes, kept: usize, reach: Sync) -> BoxFuture<'_, Result<()>> {
+        // What is written is seen by all at once.
+        let then = if reach == Sync::Visible { Then::Nothing } else { Then::Sync };
+        Box::pin(self.append_all(self.marked(bytes, kept), kept, then))
     }
 
     fn sync(&mut self, reach: Sync) -> BoxFuture<'_, Result<()>> {
@@ -169,10 +203,7 @@ impl FileWriter for LocalWriter {
             }
             // Not repeated when interrupted either: a sync has one answer.
             let synced = self.run("sync", |handle| rustix::fs::fdatasync(handle.fd())).await?;
-            synced.map_err(|errno| {
-                self.broken = Some(SYNC_FAILED);
-                error_of(&self.path, "sync", errno)
-            })
+            self.synced(synced)
         })
     }
 
@@ -245,6 +276,16 @@ mod tests {
             assert!(refused.unwrap_err().to_string().contains(SYNC_FAILED));
         }
         Box::new(writer).close().await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_failed_sync_behind_an_append_is_the_last_too() {
+        let fd = rustix::fs::open("/dev/null", OFlags::WRONLY, Mode::empty()).unwrap();
+        let mut writer = writer(fd);
+        writer.append_and_sync(Bytes::from_static(b"x"), 1, Sync::Visible).await.unwrap();
+        assert!(writer.append_and_sync(Bytes::from_static(b"x"), 1, Sync::Disk).await.is_err());
+        let refused = writer.append_and_sync(Bytes::from_static(b"x"), 1, Sync::Visible).await;
+        assert!(refused.unwrap_err().to_string().contains(SYNC_FAILED));
     }
 
     #[tokio::test]

@@ -24,27 +24,35 @@ impl Service for ClientRpc {
 
     fn call(&self, call: Call) -> BoxFuture<'static, Result<Reply, Failure>> {
         let server = self.0.clone();
-        Box::pin(async move { answer(&server, call).await.map_err(failure) })
+        let context = context(&call);
+        let Call { method, param, cells, .. } = call;
+        // A future for each method, so that a small call does not pay for the largest one's.
+        match &*method {
+            "Get" => boxed(async move { reply(get::get(&server, &decode(param)?, context).await?) }),
+            "Mutate" => {
+                boxed(async move { reply(mutate::mutate(&server, &decode(param)?, cells, context).await?) })
+            }
+            "Multi" => boxed(async move {
+                let (message, cells) = multi::multi(&server, param, cells, context).await?;
+                Ok(Reply { message, cells })
+            }),
+            "Scan" => boxed(async move { reply(scan::scan(&server, &decode(param)?, context).await?) }),
+            "ExecService" => boxed(async move {
+                let response = endpoints::exec_service(&server, &decode(param)?).await?;
+                reply((response, CellBlock::new()))
+            }),
+            other => {
+                let refused = refuse_client(other, &param);
+                boxed(async move { Err(refused) })
+            }
+        }
     }
 }
 
-async fn answer(server: &RegionServer, call: Call) -> Answer<Reply> {
-    let context = context(&call);
-    let Call { method, param, cells, .. } = call;
-    match &*method {
-        "Get" => reply(get::get(server, &decode(param)?, context).await?),
-        "Mutate" => reply(mutate::mutate(server, &decode(param)?, cells, context).await?),
-        "Multi" => {
-            let (message, cells) = multi::multi(server, param, cells, context).await?;
-            Ok(Reply { message, cells })
-        }
-        "ExecService" => {
-            let response = endpoints::exec_service(server, &decode(param)?).await?;
-            reply((response, CellBlock::new()))
-        }
-        "Scan" => reply(scan::scan(server, &decode(param)?, context).await?),
-        other => Err(refuse_client(other, &param)),
-    }
+fn boxed(
+    answer: impl Future<Output = Answer<Reply>> + Send + 'static,
+) -> BoxFuture<'static, Result<Reply, Failure>> {
+    Box::pin(async move { answer.await.map_err(failure) })
 }
 
 /// Where results go: behind the message if the client has a codec. The result of a Get only for clients that tell a

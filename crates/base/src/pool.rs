@@ -1,7 +1,8 @@
 //! Bounded threads for calls that block: local disks, name look-ups, long computations off the runtimes.
 //!
 //! Threads are started when there is work and none is idle, up to the bound given, and then kept. Jobs begin in the
-//! order they came. Invariants:
+//! order they came; the thread that became idle last takes the next one, so that a stream of small jobs stays on one
+//! thread, whose memory is in the caches. Invariants:
 //!
 //! * a job that was handed in runs, even if nobody waits for its result any more (a write must not stop half way);
 //! * a job that panics takes neither its thread nor other jobs along; the panic goes on in the task that waits;
@@ -9,7 +10,8 @@
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, Thread};
 
 use tokio::sync::oneshot;
 
@@ -26,15 +28,16 @@ struct Shared {
     name: String,
     threads_max: usize,
     state: Mutex<State>,
-    // Signalled for each queued job, and for all at the end.
-    work: Condvar,
 }
 
 #[derive(Default)]
 struct State {
     queue: VecDeque<Job>,
     threads: usize,
-    idle: usize,
+    // Asleep, the last one longest awake.
+    idle: Vec<Thread>,
+    // Started or woken, and not at the queue yet.
+    coming: usize,
     closed: bool,
 }
 
@@ -45,12 +48,8 @@ impl Pool {
     /// If `threads` is 0.
     pub fn new(name: &str, threads: usize) -> Pool {
         assert!(threads > 0, "a pool needs a thread");
-        let shared = Shared {
-            name: name.to_owned(),
-            threads_max: threads,
-            state: Mutex::new(State::default()),
-            work: Condvar::new(),
-        };
+        let shared =
+            Shared { name: name.to_owned(), threads_max: threads, state: Mutex::new(State::default()) };
         Pool { shared: Arc::new(shared) }
     }
 
@@ -76,12 +75,13 @@ impl Pool {
     pub fn execute(&self, job: impl FnOnce() + Send + 'static) {
         let mut state = self.shared.lock();
         state.queue.push_back(Box::new(job));
-        // A thread that was woken counts as idle until it runs, but so does its job as queued.
-        if state.queue.len() > state.idle && state.threads < self.shared.threads_max {
+        if let Some(thread) = state.idle.pop() {
+            state.coming += 1;
+            drop(state);
+            thread.unpark();
+        } else if state.queue.len() > state.coming && state.threads < self.shared.threads_max {
             self.start_thread(&mut state);
         }
-        drop(state);
-        self.shared.work.notify_one();
     }
 
     /// Jobs that wait for a thread.
@@ -95,7 +95,10 @@ impl Pool {
         let shared = self.shared.clone();
         let thread = std::thread::Builder::new().name(format!("{}-{}", self.shared.name, state.threads));
         match thread.spawn(move || shared.work_until_closed()) {
-            Ok(_) => state.threads += 1,
+            Ok(_) => {
+                state.threads += 1;
+                state.coming += 1;
+            }
             // The threads that exist will do it.
             Err(error) if state.threads > 0 => {
                 tracing::warn!(pool = self.shared.name, %error, "no further thread; jobs wait longer");
@@ -107,18 +110,22 @@ impl Pool {
 
 impl Drop for Pool {
     fn drop(&mut self) {
-        self.shared.lock().closed = true;
-        self.shared.work.notify_all();
+        let mut state = self.shared.lock();
+        state.closed = true;
+        let idle = std::mem::take(&mut state.idle);
+        drop(state);
+        idle.iter().for_each(Thread::unpark);
     }
 }
 
 impl Shared {
-    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, State> {
         // Nothing panics while it holds the lock, and the state is sound between statements anyway.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn work_until_closed(&self) {
+        self.lock().coming -= 1;
         while let Some(job) = self.next_job() {
             if catch_unwind(AssertUnwindSafe(job)).is_err() {
                 tracing::error!(pool = self.name, "a job panicked");
@@ -135,9 +142,23 @@ impl Shared {
             if state.closed {
                 return None;
             }
-            state.idle += 1;
-            state = self.work.wait(state).unwrap_or_else(PoisonError::into_inner);
-            state.idle -= 1;
+            state.idle.push(thread::current());
+            drop(state);
+            state = self.sleep();
+        }
+    }
+
+    /// Sleeps until somebody has taken this thread from the idle ones.
+    fn sleep(&self) -> MutexGuard<'_, State> {
+        let this = thread::current().id();
+        loop {
+            thread::park();
+            let mut state = self.lock();
+            // A thread may wake up without having been called.
+            if state.closed || !state.idle.iter().any(|thread| thread.id() == this) {
+                state.coming = state.coming.saturating_sub(1);
+                return state;
+            }
         }
     }
 }

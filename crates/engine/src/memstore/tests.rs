@@ -267,6 +267,7 @@ fn insert_costs() {
             .map(|at| put(format!("{:026}", at.wrapping_mul(mix)).as_bytes(), b"q", 1, &[b'v'; 100]))
             .collect();
         let memstore = Memstore::new(CellOrder::Plain);
+        memstore.expect_common(b"000000");
         let start = std::time::Instant::now();
         let mut writer = memstore.write();
         for (at, cell) in cells.iter().enumerate() {

@@ -48,6 +48,15 @@ impl Merge {
         }
     }
 
+    /// Merges `sources`, the newest first, each of which has settled. It stands on the first of their cells.
+    pub(crate) fn of_settled(order: CellOrder, sources: Vec<Source>) -> Merge {
+        let mut merge = Merge::new(order, sources);
+        for at in 0..merge.sources.len() as u16 {
+            merge.line_up(at);
+        }
+        merge
+    }
+
     /// The current cell, once it has settled; `None` at the end.
     #[inline]
     pub(crate) fn cell(&self) -> Option<Cell<'_>> {

@@ -1,20 +1,20 @@
 //! One row, read without a scanner: what most Gets are.
 //!
-//! A scanner is made for rows without end, for several sources that have cells of the same row, for blocks that have to be
-//! loaded, for filters and limits. Most Gets need nothing of it: of all memstores and files one has the row, and it is in
-//! the cache. Those are read here, by the same [rules](crate::scanner::matcher), and whatever is not so simple is left to
-//! the scanner.
+//! A scanner is made for rows without end, for blocks that have to be loaded, for filters and limits. Most Gets need
+//! nothing of it: their row is small, and in memory. Those are read here, by the same [rules](crate::scanner::matcher),
+//! and whatever is not so simple is left to the scanner. Mostly one of all memstores and files has the row; it is read
+//! without a merge.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
-use cell::CellOrder;
 use cell::query::{Get, TimeRange};
+use cell::{Cell, CellOrder};
 use hfile::Stop;
 
 use crate::scanner::load::BlockLoader;
 use crate::scanner::matcher::{Match, Matcher, Versions};
-use crate::scanner::merge::{set_first_on_column, set_first_on_row, set_last_on_column};
+use crate::scanner::merge::{Merge, set_first_on_column, set_first_on_row, set_last_on_column};
 use crate::scanner::rules::FamilyRules;
 use crate::scanner::select::{BLOOM_COLUMNS_MAX, may_have_time};
 use crate::scanner::sink::{ResultEnd, ResultSink};
@@ -124,25 +124,30 @@ impl<'a> RowRead<'a> {
             return Err(Halt::NotSimple);
         }
         let range = self.get.selection.time_range_of(&rules.family);
-        let Some(source) = self.find(rules, view, qualifiers, range)? else {
-            return Ok(());
-        };
+        let cells = self.find(rules, view, qualifiers, range)?;
         let versions = Versions { wanted: self.get.selection.max_versions, filtered: false };
         let matcher = Matcher::user(rules, qualifiers, range, versions, self.now_ms);
-        self.write(source, matcher, sink)
+        match cells {
+            Found::Nothing => Ok(()),
+            Found::One(source) => self.write(OneSource { source, blocks: self.blocks }, matcher, sink),
+            Found::Several(sources) => {
+                let merge = Merge::of_settled(self.order, sources);
+                self.write(MergedSources { merge, blocks: self.blocks }, matcher, sink)
+            }
+        }
     }
 
-    /// The only source that has cells of the row, at the first of them; `None` if none has.
+    /// The sources that have cells of the row, each at the first of them.
     fn find(
         &mut self,
         rules: &FamilyRules,
         view: &StoreView,
         qualifiers: Option<&[Bytes]>,
         range: TimeRange,
-    ) -> Result<Option<Source>, Halt> {
+    ) -> Result<Found, Halt> {
         // Versions that are too old may have to be returned where some are kept for good.
         let oldest = if rules.min_versions == 0 { rules.oldest_unexpired(self.now_ms) } else { i64::MIN };
-        let mut found = None;
+        let mut found = Found::Nothing;
         for memstore in std::iter::once(&view.active).chain(&view.snapshot) {
             if memstore.may_have_time(range, oldest) {
                 self.find_in(Source::memstore(memstore.cursor(), self.read_point), &mut found)?;
@@ -166,27 +171,32 @@ impl<'a> RowRead<'a> {
         Ok(found)
     }
 
-    fn find_in(&mut self, mut source: Source, found: &mut Option<Source>) -> Result<(), Halt> {
+    fn find_in(&mut self, mut source: Source, found: &mut Found) -> Result<(), Halt> {
         source.order(Order::Seek);
         source.settle(self.order, &self.target, self.blocks)?;
         if source.cell().is_none_or(|cell| cell.row() != self.get.row) {
             return Ok(());
         }
-        match found.replace(source) {
-            None => Ok(()),
-            Some(_) => Err(Halt::NotSimple),
-        }
+        *found = match std::mem::replace(found, Found::Nothing) {
+            Found::Nothing => Found::One(source),
+            Found::One(newer) => Found::Several(vec![newer, source]),
+            Found::Several(mut newer) => {
+                newer.push(source);
+                Found::Several(newer)
+            }
+        };
+        Ok(())
     }
 
     /// Judges the cells of the row, and writes those that pass.
     fn write(
         &mut self,
-        mut source: Source,
+        mut cells: impl RowCells,
         mut matcher: Matcher<&[Bytes]>,
         sink: &mut dyn ResultSink,
     ) -> Result<(), Halt> {
         matcher.begin_row();
-        while let Some(cell) = source.cell().filter(|cell| cell.row() == self.get.row) {
+        while let Some(cell) = cells.cell().filter(|cell| cell.row() == self.get.row) {
             let cost = cell.len_without_tags() + CELL_COST;
             self.room = self.room.checked_sub(cost).ok_or(Halt::NotSimple)?;
             let verdict = matcher.check(&cell);
@@ -196,25 +206,101 @@ impl<'a> RowRead<'a> {
                 }
                 sink.cell(&cell);
             }
-            let order = match verdict {
+            match verdict {
                 Match::IncludeAndNextRow | Match::NextRow => break,
-                Match::Include | Match::Skip => Order::Next,
-                // Markers of the whole family may follow among the versions of the empty qualifier.
-                _ if cell.qualifier().is_empty() => Order::Next,
+                Match::Include | Match::Skip => cells.next()?,
                 Match::IncludeAndNextColumn | Match::NextColumn => {
-                    match matcher.hint() {
-                        Some(hint) => set_first_on_column(&mut self.target, &cell, hint),
-                        None => set_last_on_column(&mut self.target, &cell),
-                    }
-                    Order::SeekForward
+                    cells.pass_column(self.order, matcher.hint(), &mut self.target)?;
                 }
-            };
-            source.order(order);
-            source.settle(self.order, &self.target, self.blocks)?;
+            }
         }
         // For the next store.
         set_first_on_row(&mut self.target, &self.get.row);
         Ok(())
+    }
+}
+
+/// Where cells of the row are.
+enum Found {
+    Nothing,
+    One(Source),
+    Several(Vec<Source>),
+}
+
+/// The cells of a row and what follows them, in order.
+trait RowCells {
+    fn cell(&self) -> Option<Cell<'_>>;
+    fn next(&mut self) -> Result<(), Stop>;
+    /// Goes behind the current column, or to the column `hint` behind it; `target` is room for a key.
+    fn pass_column(
+        &mut self,
+        order: CellOrder,
+        hint: Option<&[u8]>,
+        target: &mut Vec<u8>,
+    ) -> Result<(), Stop>;
+}
+
+struct OneSource<'a> {
+    source: Source,
+    blocks: &'a BlockLoader,
+}
+
+impl RowCells for OneSource<'_> {
+    #[inline]
+    fn cell(&self) -> Option<Cell<'_>> {
+        self.source.cell()
+    }
+
+    #[inline]
+    fn next(&mut self) -> Result<(), Stop> {
+        self.source.order(Order::Next);
+        // Without a key to go to.
+        self.source.settle(CellOrder::Plain, &[], self.blocks)
+    }
+
+    fn pass_column(
+        &mut self,
+        order: CellOrder,
+        hint: Option<&[u8]>,
+        target: &mut Vec<u8>,
+    ) -> Result<(), Stop> {
+        match (self.source.cell(), hint) {
+            (None, _) => return Ok(()),
+            // Markers of the whole family may follow among the versions of the empty qualifier.
+            (Some(cell), _) if cell.qualifier().is_empty() => return self.next(),
+            (Some(cell), Some(hint)) => set_first_on_column(target, &cell, hint),
+            (Some(cell), None) => set_last_on_column(target, &cell),
+        }
+        self.source.order(Order::SeekForward);
+        self.source.settle(order, target, self.blocks)
+    }
+}
+
+struct MergedSources<'a> {
+    merge: Merge,
+    blocks: &'a BlockLoader,
+}
+
+impl RowCells for MergedSources<'_> {
+    #[inline]
+    fn cell(&self) -> Option<Cell<'_>> {
+        self.merge.cell()
+    }
+
+    #[inline]
+    fn next(&mut self) -> Result<(), Stop> {
+        self.merge.next();
+        self.merge.settle(self.blocks)
+    }
+
+    fn pass_column(
+        &mut self,
+        _order: CellOrder,
+        hint: Option<&[u8]>,
+        _target: &mut Vec<u8>,
+    ) -> Result<(), Stop> {
+        self.merge.pass_column(hint);
+        self.merge.settle(self.blocks)
     }
 }
 

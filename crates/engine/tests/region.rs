@@ -591,8 +591,8 @@ struct Full {
 }
 
 impl engine::scanner::ResultSink for Full {
-    fn begin_result(&mut self) {
-        self.list.begin_result();
+    fn begin_result(&mut self, goes_on: bool) {
+        self.list.begin_result(goes_on);
     }
     fn cell(&mut self, cell: &cell::Cell<'_>) {
         self.list.cell(cell);

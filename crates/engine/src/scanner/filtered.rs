@@ -42,6 +42,13 @@ impl Filtered {
         Filtered { max_versions, reversed, count: 0, column: Vec::new() }
     }
 
+    /// A row begins, perhaps once more.
+    #[inline]
+    pub(crate) fn begin_row(&mut self) {
+        self.count = 0;
+        self.column.clear();
+    }
+
     /// Asks the filter about a cell that the rules include.
     #[inline]
     pub(crate) fn judge(

@@ -64,6 +64,9 @@ impl Judge {
     #[inline]
     pub(crate) fn begin_row(&mut self) {
         self.matcher.begin_row();
+        if let Some(filtered) = &mut self.filtered {
+            filtered.begin_row();
+        }
         self.passed = 0;
     }
 

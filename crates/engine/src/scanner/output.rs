@@ -9,6 +9,8 @@ use crate::scanner::sink::ResultSink;
 pub(crate) struct Output<'a> {
     pub(crate) sink: &'a mut dyn ResultSink,
     pub(crate) way: Way<'a>,
+    // Whether the row gave a result before.
+    pub(crate) goes_on: bool,
     // Whether a result was begun.
     pub(crate) begun: &'a mut bool,
 }
@@ -27,7 +29,7 @@ impl Output<'_> {
         match &mut self.way {
             Way::Sink => {
                 if !*self.begun {
-                    self.sink.begin_result();
+                    self.sink.begin_result(self.goes_on);
                     *self.begun = true;
                 }
                 self.sink.cell(cell);

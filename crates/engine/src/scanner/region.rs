@@ -197,6 +197,12 @@ impl RegionScanner {
         })
     }
 
+    /// Goes the common way through all rows.
+    #[cfg(test)]
+    pub(crate) fn without_walks(self) -> RegionScanner {
+        RegionScanner { walks: false, ..self }
+    }
+
     /// The newest write that it sees.
     pub fn read_point(&self) -> u64 {
         self.guard.read_point()
@@ -484,7 +490,7 @@ impl RegionScanner {
                 Some(filter) => filter.parts(),
                 None => (None, Way::Sink),
             };
-            let mut output = Output { sink, way, begun: &mut self.result.begun };
+            let mut output = Output { sink, way, goes_on: self.row_returned, begun: &mut self.result.begun };
             let goes_on = goes_on && at < self.essential;
             let step = store.step(&self.row, goes_on, &self.blocks, filter, &mut output)?;
             self.blocks.release_taken();

@@ -202,7 +202,7 @@ impl<'a> RowRead<'a> {
             let verdict = matcher.check(&cell);
             if verdict.includes() {
                 if !std::mem::replace(&mut self.begun, true) {
-                    sink.begin_result();
+                    sink.begin_result(false);
                 }
                 sink.cell(&cell);
             }

@@ -189,7 +189,7 @@ impl RowFilter {
         if self.buffer.len() == 0 {
             return false;
         }
-        sink.begin_result();
+        sink.begin_result(false);
         for cell in self.buffer.cells() {
             sink.cell(&cell);
             take_off(cell.len_without_tags() as u64 + 4, &mut self.row_bytes, limits);

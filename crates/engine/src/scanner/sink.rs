@@ -11,8 +11,8 @@ use cell::{Cell, KeyValue};
 /// The order of calls is `begin_result`, one or more `cell`, `end_result`, and again. An error may come between any two
 /// of them; what was written since the last `begin_result` is then no result.
 pub trait ResultSink: Send {
-    /// A result begins: a row, or a part of one.
-    fn begin_result(&mut self);
+    /// A result begins: a row, or a part of one. It may go on with the row of the result before it.
+    fn begin_result(&mut self, goes_on: bool);
     /// The next cell of the result. Its bytes are valid during the call only.
     fn cell(&mut self, cell: &Cell<'_>);
     /// The result is complete.
@@ -123,9 +123,9 @@ pub struct CellList {
 }
 
 impl ResultSink for CellList {
-    fn begin_result(&mut self) {
+    fn begin_result(&mut self, goes_on: bool) {
         self.open = self.cells.len();
-        if self.results.last().is_none_or(|(_, partial)| !partial) {
+        if !goes_on {
             self.row_start = (self.cells.len(), self.results.len());
         }
     }

@@ -11,6 +11,7 @@ mod costs;
 mod limits;
 mod model;
 mod retention;
+mod ways;
 mod write_order;
 
 use std::future::Future;

@@ -99,7 +99,7 @@ impl<'a> Results<'a> {
     /// The one result of a change: the cells that it made.
     pub(super) fn single_of(mut self, cells: &[KeyValue]) -> proto::Result {
         if !cells.is_empty() {
-            self.begin_result();
+            self.begin_result(false);
             cells.iter().for_each(|cell| self.cell(&cell.view(0)));
             self.end_result(ResultEnd { partial: false });
         }
@@ -131,9 +131,9 @@ impl<'a> Results<'a> {
 }
 
 impl ResultSink for Results<'_> {
-    fn begin_result(&mut self) {
+    fn begin_result(&mut self, goes_on: bool) {
         self.current = Current::default();
-        if self.partials.last().is_none_or(|partial| !partial) {
+        if !goes_on {
             self.row_start = Mark { results: self.len(), block_len: self.block.len(), bytes: self.bytes };
         }
     }
@@ -230,7 +230,7 @@ impl<'a> RowResult<'a> {
 }
 
 impl ResultSink for RowResult<'_> {
-    fn begin_result(&mut self) {}
+    fn begin_result(&mut self, _goes_on: bool) {}
 
     fn cell(&mut self, cell: &Cell<'_>) {
         self.cells += 1;

@@ -93,7 +93,7 @@ impl RegionScanner {
                 Some(filter) => filter.parts(),
                 None => (None, Way::Sink),
             };
-            let mut output = Output { sink, way, begun: &mut self.result.begun };
+            let mut output = Output { sink, way, goes_on: false, begun: &mut self.result.begun };
             let Judgement::Step(step, verdict) = self.stores[0].judge.judge(&cell, filter, &mut output)
             else {
                 return Walked::Left;

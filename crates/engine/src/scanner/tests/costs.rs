@@ -16,7 +16,7 @@ struct Copied {
 }
 
 impl ResultSink for Copied {
-    fn begin_result(&mut self) {
+    fn begin_result(&mut self, _goes_on: bool) {
         if self.out.len() > 1 << 20 {
             self.out.clear();
         }

@@ -7,13 +7,13 @@ use proptest::prelude::*;
 
 use super::*;
 
-const FAMILIES: [&str; 2] = ["f", "g"];
+pub(super) const FAMILIES: [&str; 2] = ["f", "g"];
 const QUALIFIERS: [&str; 4] = ["", "p", "q", "qq"];
-const ROWS: [&str; 5] = ["a", "ab", "b", "c", "d"];
+pub(super) const ROWS: [&str; 5] = ["a", "ab", "b", "c", "d"];
 
 /// One step of a program.
 #[derive(Clone, Debug)]
-enum Step {
+pub(super) enum Step {
     Write(Write),
     /// What is in memory of a family goes to a file.
     Flush(usize),
@@ -22,7 +22,7 @@ enum Step {
 }
 
 #[derive(Clone, Debug)]
-struct Write {
+pub(super) struct Write {
     row: usize,
     family: usize,
     qualifier: usize,
@@ -33,7 +33,7 @@ struct Write {
 
 /// A family's attributes.
 #[derive(Clone, Debug)]
-struct Rules {
+pub(super) struct Rules {
     max_versions: u32,
     min_versions: u32,
     /// The oldest timestamp that is not expired.
@@ -41,7 +41,7 @@ struct Rules {
     keep_deleted: bool,
 }
 
-type Cells = Vec<(KeyValue, u64)>;
+pub(super) type Cells = Vec<(KeyValue, u64)>;
 
 fn writes() -> impl Strategy<Value = Write> {
     let kind = prop_oneof![
@@ -69,7 +69,7 @@ fn writes() -> impl Strategy<Value = Write> {
     )
 }
 
-fn steps() -> impl Strategy<Value = Vec<Step>> {
+pub(super) fn steps() -> impl Strategy<Value = Vec<Step>> {
     let step = prop_oneof![
         12 => writes().prop_map(Step::Write),
         1 => (0..FAMILIES.len()).prop_map(Step::Flush),
@@ -78,7 +78,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     proptest::collection::vec(step, 1..60)
 }
 
-fn rules() -> impl Strategy<Value = Rules> {
+pub(super) fn rules() -> impl Strategy<Value = Rules> {
     let oldest = prop_oneof![2 => Just(None), 1 => (1..9i64).prop_map(Some)];
     (1..4u32, 0..3u32, oldest, proptest::bool::weighted(0.2)).prop_map(
         |(max_versions, min_versions, oldest, keep_deleted)| Rules {
@@ -90,7 +90,7 @@ fn rules() -> impl Strategy<Value = Rules> {
     )
 }
 
-fn scans() -> impl Strategy<Value = Scan> {
+pub(super) fn scans() -> impl Strategy<Value = Scan> {
     let bound = || proptest::option::of(proptest::sample::select(vec!["a", "aa", "b", "c", "e"]));
     let columns = proptest::option::of(proptest::collection::btree_map(
         0..FAMILIES.len(),
@@ -308,7 +308,7 @@ fn column_of(
 }
 
 /// A region after the steps, and all cells that were written.
-fn build(rules: &[Rules], steps: &[Step], kind: FileKind) -> (TestRegion, Cells) {
+pub(super) fn build(rules: &[Rules], steps: &[Step], kind: FileKind) -> (TestRegion, Cells) {
     let families = FAMILIES.iter().zip(rules).map(|(name, rules)| {
         let family = FamilyDescriptor::new(*name)
             .with("VERSIONS", &rules.max_versions.to_string())
@@ -367,13 +367,13 @@ fn rows_of(scan: &Scan, list: &CellList) -> Vec<Cells> {
     rows
 }
 
-fn config() -> ProptestConfig {
+pub(super) fn config() -> ProptestConfig {
     let cases = std::env::var("PROPTEST_CASES").ok().and_then(|text| text.parse().ok()).unwrap_or(400);
     ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
 }
 
 /// A small generator, so that one number makes a whole row of decisions.
-fn dice(mut state: u64) -> impl FnMut() -> u64 {
+pub(super) fn dice(mut state: u64) -> impl FnMut() -> u64 {
     move || {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         state >> 33

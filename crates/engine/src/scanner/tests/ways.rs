@@ -1,0 +1,130 @@
+//! The quick ways, rows walked through and Gets without a scanner, against the common one: the same cells, results, flags and
+//! limits left, call by call.
+
+use cell::filter::{Column, Comparator, Compare, CompareOp, Filter, ListOperator, SingleColumnValue};
+use cell::query::Get;
+use proptest::prelude::*;
+
+use super::model::{FAMILIES, ROWS, build, config, dice, rules, scans, steps};
+use super::*;
+use crate::scanner::{Read, RowRead, drive};
+
+/// Filters that rows may be walked through with, and others.
+fn filters() -> impl Strategy<Value = Option<Filter>> {
+    fn compare(op: CompareOp, value: &'static str) -> Compare {
+        Compare { op, comparator: Comparator::Binary(value.into()) }
+    }
+    let op = || proptest::sample::select(vec![CompareOp::Less, CompareOp::Equal, CompareOp::GreaterOrEqual]);
+    let single = |op, filter_if_missing, latest_version_only| {
+        Filter::SingleColumnValue(SingleColumnValue {
+            column: Column { family: "f".into(), qualifier: "q".into() },
+            compare: compare(op, "v3"),
+            filter_if_missing,
+            latest_version_only,
+        })
+    };
+    let leaf = prop_oneof![
+        op().prop_map(|op| Filter::Value(compare(op, "v3"))),
+        op().prop_map(|op| Filter::Row(compare(op, "b"))),
+        op().prop_map(|op| Filter::Qualifier(compare(op, "q"))),
+        (op(), any::<bool>(), any::<bool>())
+            .prop_map(move |(op, missing, latest)| single(op, missing, latest)),
+        any::<bool>().prop_map(|len_as_val| Filter::KeyOnly { len_as_val }),
+        Just(Filter::FirstKeyOnly),
+        Just(Filter::Page { page_size: 2 }),
+        Just(Filter::ColumnPrefix("q".into())),
+    ];
+    let list = (any::<bool>(), proptest::collection::vec(leaf.clone(), 1..3)).prop_map(|(all, filters)| {
+        let operator = if all { ListOperator::MustPassAll } else { ListOperator::MustPassOne };
+        Filter::List { operator, filters }
+    });
+    let skip = leaf.clone().prop_map(|filter| Filter::Skip(Box::new(filter)));
+    proptest::option::of(prop_oneof![3 => leaf, 1 => list, 1 => skip])
+}
+
+fn file_kind(block_bytes: u32) -> FileKind {
+    FileKind { block_bytes, ..FileKind::default() }
+}
+
+proptest! {
+    #![proptest_config(config())]
+
+    #[test]
+    fn walking_through_rows_changes_nothing(
+        steps in steps(),
+        rules in proptest::collection::vec(rules(), FAMILIES.len()),
+        scans in proptest::collection::vec((scans(), filters()), 1..6),
+        block_bytes in 50..2000u32,
+        seed: u64,
+    ) {
+        let (region, _) = build(&rules, &steps, file_kind(block_bytes));
+        for (mut scan, filter) in scans {
+            scan.selection.columns.retain(|columns| columns.family == "f");
+            if scan.selection.columns.is_empty() {
+                scan = only(scan, "f", &[]);
+                scan.raw = false;
+            }
+            (scan.reversed, scan.batch) = (false, if filter.is_some() { 0 } else { scan.batch });
+            scan.selection.filter = filter.map(Arc::new);
+            let (mut walking, mut common) = (region.scanner(&scan), region.scanner(&scan).without_walks());
+            let (mut walked, mut expected) = (CellList::default(), CellList::default());
+            let mut dice = dice(seed);
+            loop {
+                let limits = Limits {
+                    results: 1 + dice() % 6,
+                    rows: 1 + dice() % 6,
+                    bytes: 1 + dice() % 300,
+                    partials: dice().is_multiple_of(2),
+                    deadline: None,
+                };
+                let (mut left, mut left_expected) = (limits.clone(), limits.clone());
+                let progress = call(&mut walking, &mut left, &mut walked, |_| true);
+                let progress_expected = call(&mut common, &mut left_expected, &mut expected, |_| true);
+                prop_assert_eq!(progress, progress_expected, "{:?}", scan);
+                prop_assert_eq!(&walked.cells, &expected.cells, "{:?}", scan);
+                prop_assert_eq!(&walked.results, &expected.results, "{:?}", scan);
+                let of = |limits: &Limits| (limits.results, limits.rows, limits.bytes);
+                prop_assert_eq!(of(&left), of(&left_expected), "{:?}", scan);
+                prop_assert_eq!(walking.last_row(), common.last_row());
+                prop_assert_eq!(walking.rows_seen_and_returned(), common.rows_seen_and_returned());
+                if progress.stopped == Stopped::Exhausted {
+                    break;
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn gets_without_a_scanner_find_what_a_scanner_finds(
+        steps in steps(),
+        rules in proptest::collection::vec(rules(), FAMILIES.len()),
+        scans in proptest::collection::vec(scans(), 1..6),
+        block_bytes in 50..2000u32,
+        bloom in prop_oneof![Just(BloomType::None), Just(BloomType::Row), Just(BloomType::RowCol)],
+    ) {
+        let (mut region, _) = build(&rules, &steps, FileKind { bloom, ..file_kind(block_bytes) });
+        region.loader = Arc::new(BlockLoader::new(64 << 20));
+        let mut list = CellList::default();
+        now(drive(&mut region.scanner(&all_versions()), &mut Limits::default(), &mut list)).unwrap();
+        for scan in scans.into_iter().filter(|scan| !scan.raw) {
+            for row in ROWS.into_iter().chain(["", "aa", "e"]) {
+                let get = Get { row: row.into(), selection: scan.selection.clone(), existence_only: false };
+                let read_point = scan.read_point.unwrap_or(u64::MAX);
+                let mut expected = CellList::default();
+                let same = Scan { read_point: scan.read_point, ..Scan::of(&get) };
+                now(drive(&mut region.scanner(&same), &mut Limits::default(), &mut expected)).unwrap();
+                let mut found = CellList::default();
+                let stores = region.stores.iter().map(|store| (&store.rules, &store.view));
+                let read = RowRead::new(&get, CellOrder::Plain, read_point, NOW_MS, &region.loader);
+                let read = read.read(stores, &mut found).unwrap();
+                let selection = &get.selection;
+                let is_simple = selection.store_limit.is_none() && selection.store_offset == 0;
+                prop_assert_eq!(read == Read::Whole, is_simple, "all is in the cache");
+                if read == Read::Whole && !row.is_empty() {
+                    prop_assert_eq!(found.cells, expected.cells, "{:?}", get);
+                    prop_assert_eq!(found.results, expected.results, "{:?}", get);
+                }
+            }
+        }
+    }
+}

@@ -4,7 +4,10 @@
 //! and stay until the whole memstore is dropped, which a scanner's [`Cursor`] defers. It knows nothing of read points:
 //! a cell is there as soon as it is inserted, and who reads passes over sequence ids that it may not see.
 
-mod list;
+mod arena;
+mod entry;
+mod page;
+mod tree;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
@@ -13,11 +16,11 @@ use cell::key::common_len;
 use cell::query::TimeRange;
 use cell::{Cell, CellOrder, CellType};
 
-use list::List;
+use tree::Tree;
 
 /// Cells in HBase's order, newest write of equal keys first.
 pub struct Memstore {
-    list: Arc<List>,
+    tree: Arc<Tree>,
     figures: Figures,
 }
 
@@ -36,7 +39,7 @@ impl Memstore {
     /// An empty memstore; it takes next to no memory before the first cell.
     pub fn new(order: CellOrder) -> Memstore {
         Memstore {
-            list: Arc::new(List::new(order)),
+            tree: Arc::new(Tree::new(order)),
             figures: Figures {
                 data_bytes: AtomicU64::new(0),
                 cells: AtomicU64::new(0),
@@ -51,24 +54,24 @@ impl Memstore {
     /// Says what rows will begin with, as most of them do in this region: cells are then found quicker. Of no effect once
     /// there are cells, or when it was said before.
     pub fn expect_common(&self, common: &[u8]) {
-        self.list.expect_common(common);
+        self.tree.expect_common(common);
     }
 
     /// What all its rows begin with; `None` if there are not two.
     pub fn common_of_rows(&self) -> Option<Vec<u8>> {
-        let (first, last) = self.list.first_and_last()?;
+        let (first, last) = self.tree.first_and_last()?;
         let (first, last) = (first.row(), last.row());
         (first != last).then(|| first[..common_len(first, last)].to_vec())
     }
 
     /// The order of its cells.
     pub fn order(&self) -> CellOrder {
-        self.list.order()
+        self.tree.order()
     }
 
     /// Becomes the one writer until the result is dropped; waits for another one.
     pub fn write(&self) -> Writer<'_> {
-        Writer { list: self.list.write(), figures: &self.figures }
+        Writer { tree: self.tree.write(), figures: &self.figures }
     }
 
     /// Inserts one cell; for several, [`write`](Memstore::write) locks once.
@@ -83,7 +86,7 @@ impl Memstore {
 
     /// Bytes of memory that the cells take, at least [`data_bytes`](Memstore::data_bytes).
     pub fn heap_bytes(&self) -> u64 {
-        self.list.chunk_bytes()
+        self.tree.arena_bytes()
     }
 
     /// Cells inserted.
@@ -123,13 +126,13 @@ impl Memstore {
 
     /// A cursor at no cell. It keeps the cells alive.
     pub fn cursor(&self) -> Cursor {
-        Cursor(list::Cursor::new(self.list.clone()))
+        Cursor(tree::Cursor::new(self.tree.clone()))
     }
 }
 
 /// The one writer of a memstore, as long as it lives.
 pub struct Writer<'a> {
-    list: list::Writer<'a>,
+    tree: tree::Writer<'a>,
     figures: &'a Figures,
 }
 
@@ -140,7 +143,7 @@ impl Writer<'_> {
     pub fn insert(&mut self, cell: &Cell<'_>) {
         // Figures go first, so that they cover every cell that a reader can meet.
         self.figures.count(cell);
-        self.list.insert(cell);
+        self.tree.insert(cell);
     }
 }
 
@@ -170,7 +173,7 @@ impl Figures {
 }
 
 /// A place in a memstore: at a cell, or at none (before the first seek, past the end).
-pub struct Cursor(list::Cursor);
+pub struct Cursor(tree::Cursor);
 
 impl Cursor {
     /// Goes to the first cell whose key is `key` or behind it.

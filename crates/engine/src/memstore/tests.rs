@@ -256,6 +256,54 @@ fn readers_see_whole_cells_in_order_while_the_writer_inserts() {
     });
 }
 
+#[test]
+fn readers_find_what_was_inserted_while_the_writer_inserts() {
+    let count: u64 = if cfg!(miri) { 300 } else { 60_000 };
+    let memstore = Memstore::new(CellOrder::Plain);
+    let row_of = |at: u64| at.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes();
+    let inserted = AtomicU64::new(0);
+    std::thread::scope(|scope| {
+        for reader in 1..3 {
+            let (memstore, inserted) = (&memstore, &inserted);
+            scope.spawn(move || {
+                let mut random: u64 = reader;
+                loop {
+                    let known = inserted.load(Ordering::Acquire);
+                    random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                    let at = 1 + (random >> 33) % known.max(1);
+                    if at > known {
+                        continue;
+                    }
+                    let row = row_of(at);
+                    let found =
+                        |cursor: &Cursor| cursor.cell().map(|cell| (cell.row().to_vec(), cell.seq_id));
+                    let expected = Some((row.to_vec(), at));
+                    let mut cursor = memstore.cursor();
+                    cursor.seek(&KeyBuf::first_on_row(&row));
+                    assert_eq!(found(&cursor), expected);
+                    // A few steps from here, however pages split meanwhile: never back, never over what is known.
+                    let mut last = row.to_vec();
+                    for _ in 0..40 {
+                        cursor.next();
+                        let Some(cell) = cursor.cell() else { break };
+                        assert!(last.as_slice() < cell.row());
+                        last = cell.row().to_vec();
+                    }
+                    cursor.seek_before(&KeyBuf::last_on_row(&row));
+                    assert_eq!(found(&cursor), expected);
+                    if known == count {
+                        return;
+                    }
+                }
+            });
+        }
+        for at in 1..=count {
+            memstore.insert(&put(&row_of(at), b"q", 1, b"v").view(at));
+            inserted.store(at, Ordering::Release);
+        }
+    });
+}
+
 /// Run with `--ignored --nocapture`: what do a million inserts cost, in order and at random?
 #[test]
 #[ignore = "a measurement, not a check"]

@@ -2,6 +2,7 @@
 //!
 //! * [`mod@env`]: time, chance, tasks and network, handed in so that one seed can replay a run;
 //! * [`pool`]: bounded threads for calls that block (local disks, compression);
+//! * [`prefetch`]: a word to the processor about memory that will be read;
 //! * [`checksum`], [`compression`], [`varint`]: the two CRCs, the codecs of files and cell blocks, the integers of
 //!   variable length;
 //! * [`config`], [`memory`]: options declared once (key, default, form, effect), and the memory there is;
@@ -17,6 +18,7 @@ pub mod env;
 pub mod memory;
 pub mod metrics;
 pub mod pool;
+pub mod prefetch;
 pub mod testing;
 pub mod varint;
 

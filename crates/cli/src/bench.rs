@@ -30,7 +30,7 @@ use process::Process;
 use progress::{Measure, Progress};
 use report::Measurement;
 use rows::Rows;
-use workload::{Peer, Plan};
+use workload::{Hot, Peer, Plan};
 
 pub use workload::Workload;
 
@@ -74,6 +74,15 @@ pub struct BenchArguments {
     /// Tenths of the rows that filters let pass
     #[arg(long, value_name = "TENTHS", default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=10))]
     pub returned: u8,
+    /// Ask of the first N rows more often than of the others, as --hot-percent says
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub hot_rows: Option<u64>,
+    /// How many of a hundred rows chosen at random are of the first --hot-rows
+    #[arg(long, value_name = "PERCENT", default_value_t = 100, value_parser = clap::value_parser!(u8).range(0..=100))]
+    pub hot_percent: u8,
+    /// Ask the server not to keep in its cache what is read
+    #[arg(long)]
+    pub uncached: bool,
     /// How long to measure; sequential workloads end when each row had its turn
     #[arg(long, value_name = "SECONDS", default_value_t = 10.0, value_parser = seconds)]
     pub seconds: f64,
@@ -170,6 +179,10 @@ impl Bench<'_> {
         let server = arguments.server_pid.map(|pid| Process { pid });
         // Said now, and not when the table is filled.
         server.map(Process::usage).transpose()?;
+        let hot_rows_max = arguments.rows - u64::from(arguments.hot_percent < 100);
+        if let Some(hot_rows) = arguments.hot_rows.filter(|hot_rows| *hot_rows > hot_rows_max) {
+            return Err(format!("--hot-rows {hot_rows} leaves no others of --rows {}", arguments.rows));
+        }
         Ok(Bench {
             env,
             arguments,
@@ -249,7 +262,17 @@ impl Bench<'_> {
     fn plan(&self, workload: Workload) -> Plan {
         let BenchArguments { batch, returned, caching, .. } = *self.arguments;
         let batch = if workload.is_batched() { batch } else { 1 };
-        Plan { workload, rows: self.rows, batch, returned, caching }
+        let percent = u64::from(self.arguments.hot_percent);
+        let hot = self.arguments.hot_rows.map(|rows| Hot { rows, percent });
+        Plan {
+            workload,
+            rows: self.rows,
+            batch,
+            returned,
+            caching,
+            hot,
+            cache_blocks: !self.arguments.uncached,
+        }
     }
 
     async fn run(&self, what: &str, plan: Plan, load: Load) -> Result<Measurement, String> {

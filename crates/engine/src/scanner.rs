@@ -48,7 +48,8 @@ pub use hfile::Stop;
 pub(crate) use load::next_file_id;
 pub use load::{BlockLoader, drive};
 pub use region::RegionScanner;
-pub(crate) use row::{Read, RowRead};
+pub use row::Aim;
+pub(crate) use row::{AimedBlocks, Read, RowRead};
 pub use rules::FamilyRules;
 pub use sink::{CellList, Deadline, Limits, Progress, ResultEnd, ResultSink, Room, Stopped};
 

@@ -127,6 +127,15 @@ impl Cursor {
         }
     }
 
+    /// The block where a seek to `key` looks first, if that and the way to it are in `source`. For a cursor that is done
+    /// with then.
+    pub(crate) fn block_before(mut self, key: &[u8], source: &dyn BlockSource) -> Option<Arc<Block>> {
+        let order = self.file.order();
+        let is_before = |entry: &[u8]| order.compare_keys(entry, key) != Ordering::Greater;
+        let is_found = self.spare.seek(&self.file, source, key::row(key), is_before, true).ok()?;
+        is_found.then(|| self.block_of_spare(source).ok()).flatten()
+    }
+
     /// Goes to the last cell whose key is before `key`; without one, before the first cell.
     ///
     /// # Errors

@@ -60,7 +60,12 @@ impl Heads {
         start..end
     }
 
-    /// About where a head is, if heads are evenly spread.
+    /// About which of `len` rows `row` is, if they are evenly spread.
+    #[inline]
+    pub(crate) fn guess_of(&self, row: &[u8], len: usize) -> usize {
+        self.guess(self.head(row), len)
+    }
+
     #[inline]
     fn guess(&self, head: u32, len: usize) -> usize {
         let (above, all) = (head.saturating_sub(self.first), self.last.saturating_sub(self.first));

@@ -124,3 +124,16 @@ fn what_cannot_be_measured_is_said() {
     refused(&few, "is not there; write the rows first");
     server.kill();
 }
+
+#[test]
+fn some_rows_are_asked_for_more_than_others() {
+    let dir = TempDir::new();
+    let server = Server::start(&dir.join("data"));
+    let rows = ["randomRead", "--rows", "1000", "--seconds", "0.2", "--warm-up", "0"];
+    let hot = ["--load", "--hot-rows", "10", "--hot-percent", "60", "--uncached"];
+    let output = bench(&server, &[&rows[..], &hot].concat());
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let output = bench(&server, &[&rows[..], &["--hot-rows", "1000", "--hot-percent", "60"]].concat());
+    assert!(!output.status.success());
+    assert!(text(&output.stderr).contains("--hot-rows 1000 leaves no others"), "{}", text(&output.stderr));
+}

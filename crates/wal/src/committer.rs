@@ -93,6 +93,8 @@ impl Committer {
             }
             self.commit_all(&edits).await;
             edits.clear();
+            // Whoever was told has his turn first: what is appended meanwhile goes into the next group.
+            tokio::task::yield_now().await;
             for order in orders {
                 self.obey(order).await;
             }

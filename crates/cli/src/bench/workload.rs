@@ -105,6 +105,19 @@ pub(super) struct Plan {
     pub(super) returned: u8,
     /// Rows of one answer to a scan at most.
     pub(super) caching: u32,
+    /// Rows that are asked for more often than others.
+    pub(super) hot: Option<Hot>,
+    /// Whether blocks that are read may stay in the server's cache.
+    pub(super) cache_blocks: bool,
+}
+
+/// The first rows of a table, of which more is asked than of the others.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Hot {
+    /// How many they are.
+    pub(super) rows: u64,
+    /// How many of a hundred rows chosen at random are of them.
+    pub(super) percent: u64,
 }
 
 /// Who is asked.
@@ -176,10 +189,19 @@ impl Worker {
     /// The number of the row whose turn it is.
     fn row(&mut self) -> u64 {
         if !self.plan.workload.is_once() {
-            return self.chance.below(self.plan.rows.count);
+            return self.random_row();
         }
         self.next += 1;
         self.next - 1
+    }
+
+    fn random_row(&mut self) -> u64 {
+        let all = self.plan.rows.count;
+        match self.plan.hot {
+            Some(hot) if self.chance.below(100) < hot.percent => self.chance.below(hot.rows),
+            Some(hot) => hot.rows + self.chance.below(all - hot.rows),
+            None => self.chance.below(all),
+        }
     }
 
     /// The rows of the next call.
@@ -204,7 +226,7 @@ impl Worker {
 
     async fn read(&mut self, table: &Table) -> Result<u64, Failure> {
         let rows = self.rows_of_call();
-        let mut gets: Vec<_> = rows.iter().map(|at| get(Rows::key(*at))).collect();
+        let mut gets: Vec<_> = rows.iter().map(|at| self.plan.get(Rows::key(*at))).collect();
         match gets.pop() {
             Some(get) if gets.is_empty() => found(&table.get(&get).await?, rows[0])?,
             Some(get) => {
@@ -250,7 +272,7 @@ impl Worker {
             stop_row: Rows::key(rows.end),
             selection: CellSelection {
                 filter: is_filtered.then(|| Arc::new(passing(self.plan.returned))),
-                ..column()
+                ..self.plan.selection()
             },
             ..Scan::default()
         };
@@ -281,15 +303,17 @@ async fn echo(connection: &Connection) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The one column that the rows were written with.
-fn column() -> CellSelection {
-    let qualifiers = Some(vec![Bytes::from_static(QUALIFIER)]);
-    let family = FamilyColumns { family: Bytes::from_static(FAMILY), qualifiers };
-    CellSelection { columns: vec![family], ..CellSelection::default() }
-}
+impl Plan {
+    /// The one column that the rows were written with.
+    fn selection(&self) -> CellSelection {
+        let qualifiers = Some(vec![Bytes::from_static(QUALIFIER)]);
+        let family = FamilyColumns { family: Bytes::from_static(FAMILY), qualifiers };
+        CellSelection { columns: vec![family], cache_blocks: self.cache_blocks, ..CellSelection::default() }
+    }
 
-fn get(row: Bytes) -> Get {
-    Get { row, selection: column(), existence_only: false }
+    fn get(&self, row: Bytes) -> Get {
+        Get { row, selection: self.selection(), existence_only: false }
+    }
 }
 
 fn put(rows: &Rows, at: u64) -> Mutation {

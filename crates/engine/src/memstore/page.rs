@@ -9,6 +9,8 @@ use std::ops::Deref;
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering::*, fence};
 
+use base::prefetch::prefetch;
+
 use super::arena::Arena;
 use super::entry::Entry;
 
@@ -186,6 +188,8 @@ impl PageRef {
     /// Where the last entry is that `is_before` holds for, as seen from here.
     #[inline]
     pub(super) fn way(self, is_before: &impl Before) -> Way {
+        // All that a search of the page may look at: it is waited for once.
+        prefetch(&self.numbers, size_of_val(&self.numbers));
         loop {
             let version = self.begin_read();
             let way = self.try_way(version, is_before);

@@ -15,7 +15,7 @@ use crate::mvcc::ReadGuard;
 use crate::region::Region;
 use crate::region::write::Halt;
 use crate::scanner::{
-    CellList, FamilyRules, Limits, Read, RegionScanner, ResultSink, RowRead, Stopped, drive,
+    Aim, AimedBlocks, CellList, FamilyRules, Limits, Read, RegionScanner, ResultSink, RowRead, Stopped, drive,
 };
 use crate::store::RegionView;
 
@@ -75,11 +75,29 @@ impl Region {
     /// # Errors
     /// As [`Region::scanner`], [`Error::WrongRegion`], and what reading files can fail with.
     pub async fn get_into(&self, get: &Get, sink: &mut dyn ResultSink) -> Result<()> {
+        self.get_aimed(get, &Aim::default(), sink).await
+    }
+
+    /// Looks ahead to rows that will be read one behind the other: what the processor has to wait for, it waits for once for
+    /// all of them. One for each of `gets`; nothing is read yet.
+    pub fn aim<'g>(&self, gets: impl Iterator<Item = &'g Get> + Clone) -> Vec<Aim> {
+        let view = self.view.load();
+        let stores = || self.rules.iter().zip(&view.stores);
+        let aims: Vec<Aim> = gets.clone().map(|get| Aim::at(get, stores(), &self.services.loader)).collect();
+        aims.iter().zip(gets).for_each(|(aim, get)| aim.closer(get));
+        aims
+    }
+
+    /// As [`Region::get_into`], for a row that [`Region::aim`] looked ahead to.
+    ///
+    /// # Errors
+    /// As [`Region::get_into`].
+    pub async fn get_aimed(&self, get: &Get, aim: &Aim, sink: &mut dyn ResultSink) -> Result<()> {
         if get.row.is_empty() {
             return Err(Error::bad_request("Row length is 0"));
         }
         self.check_contains(&get.row)?;
-        if self.read_row(get, sink)? == Read::Left {
+        if self.read_row(get, aim, sink)? == Read::Left {
             // Apart, so that the futures of all who read stay small.
             Box::pin(self.scan_row(get, sink)).await?;
         }
@@ -94,7 +112,7 @@ impl Region {
     }
 
     /// Reads a row as far as that needs no scanner.
-    fn read_row(&self, get: &Get, sink: &mut dyn ResultSink) -> Result<Read> {
+    fn read_row(&self, get: &Get, aim: &Aim, sink: &mut dyn ResultSink) -> Result<Read> {
         self.check_serving()?;
         for columns in &get.selection.columns {
             self.store_of(&columns.family)?;
@@ -108,7 +126,8 @@ impl Region {
             }
         };
         let now_ms = self.services.env.clock.now_ms() as i64;
-        let read = RowRead::new(get, self.table.order(), read_point, now_ms, &self.services.loader);
+        let blocks = AimedBlocks { aim, loader: &self.services.loader };
+        let read = RowRead::new(get, self.table.order(), read_point, now_ms, &blocks);
         let read = read.row_bytes_max(self.options().row_bytes_max);
         Ok(read.read(self.rules.iter().zip(&view.stores), sink)?)
     }
@@ -166,7 +185,7 @@ impl Region {
         let stores = || self.rules.iter().zip(&view.stores);
         let now_ms = self.services.env.clock.now_ms() as i64;
         let mut found = CellList::default();
-        let read = RowRead::new(get, self.table.order(), u64::MAX, now_ms, &self.services.loader);
+        let read = RowRead::new(get, self.table.order(), u64::MAX, now_ms, &*self.services.loader);
         let read = read.row_bytes_max(self.options().row_bytes_max);
         if read.read(stores(), &mut found).map_err(Error::from)? == Read::Whole {
             return Ok(found);

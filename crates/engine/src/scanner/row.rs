@@ -10,7 +10,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use cell::query::{Get, TimeRange};
 use cell::{Cell, CellOrder};
-use hfile::Stop;
+use hfile::{Block, BlockSource, Reader, Stop};
 
 use crate::scanner::load::BlockLoader;
 use crate::scanner::matcher::{Match, Matcher, Versions};
@@ -32,7 +32,7 @@ pub(crate) struct RowRead<'a> {
     get: &'a Get,
     read_point: u64,
     now_ms: i64,
-    blocks: &'a BlockLoader,
+    blocks: &'a dyn BlockSource,
     // The key that sources are sent to.
     target: Vec<u8>,
     // What may still be looked at.
@@ -71,7 +71,7 @@ impl<'a> RowRead<'a> {
         order: CellOrder,
         read_point: u64,
         now_ms: i64,
-        blocks: &'a BlockLoader,
+        blocks: &'a dyn BlockSource,
     ) -> RowRead<'a> {
         let mut target = Vec::with_capacity(64 + get.row.len());
         set_first_on_row(&mut target, &get.row);
@@ -242,7 +242,7 @@ trait RowCells {
 
 struct OneSource<'a> {
     source: Source,
-    blocks: &'a BlockLoader,
+    blocks: &'a dyn BlockSource,
 }
 
 impl RowCells for OneSource<'_> {
@@ -278,7 +278,7 @@ impl RowCells for OneSource<'_> {
 
 struct MergedSources<'a> {
     merge: Merge,
-    blocks: &'a BlockLoader,
+    blocks: &'a dyn BlockSource,
 }
 
 impl RowCells for MergedSources<'_> {
@@ -301,6 +301,53 @@ impl RowCells for MergedSources<'_> {
     ) -> Result<(), Stop> {
         self.merge.pass_column(hint);
         self.merge.settle(self.blocks)
+    }
+}
+
+/// Where a Get's row is, most likely, found before the row is read.
+#[derive(Clone, Default)]
+pub struct Aim(Option<Arc<Block>>);
+
+/// The blocks of the cache, and before them the one that was aimed at.
+pub(crate) struct AimedBlocks<'a> {
+    pub(crate) aim: &'a Aim,
+    pub(crate) loader: &'a BlockLoader,
+}
+
+impl BlockSource for AimedBlocks<'_> {
+    #[inline]
+    fn block(&self, file: &Arc<Reader>, offset: u64) -> Option<Arc<Block>> {
+        let aimed = self.aim.0.as_ref();
+        match aimed.filter(|block| block.offset() == offset && block.file_id() == file.file_id()) {
+            Some(block) => Some(block.clone()),
+            None => self.loader.block(file, offset),
+        }
+    }
+}
+
+impl Aim {
+    /// Finds the block of the row of `get` in the first family wanted, where there is one file only, and asks the
+    /// processor for what a search of it looks at.
+    pub(crate) fn at<'s>(
+        get: &Get,
+        stores: impl IntoIterator<Item = (&'s FamilyRules, &'s StoreView)>,
+        blocks: &BlockLoader,
+    ) -> Aim {
+        let mut wanted = stores.into_iter().filter(|(rules, _)| get.selection.wants(&rules.family).is_some());
+        let Some((_, view)) = wanted.next() else { return Aim::default() };
+        let [file] = &view.files[..] else { return Aim::default() };
+        let block = file.reader().block_of_row(&get.row, blocks);
+        if let Some(block) = &block {
+            block.prefetch_search(&get.row);
+        }
+        Aim(block)
+    }
+
+    /// Asks the processor for the row's first cell.
+    pub(crate) fn closer(&self, get: &Get) {
+        if let Some(block) = &self.0 {
+            block.prefetch_cell(&get.row);
+        }
     }
 }
 

@@ -139,6 +139,21 @@ impl Block {
         size_of::<Block>() + self.buffer_len + beside
     }
 
+    /// Asks the processor for what a seek to `row` looks at first.
+    pub fn prefetch_search(&self, row: &[u8]) {
+        if let Body::Plain(cells) = &self.body {
+            cells.prefetch_marks(row);
+        }
+    }
+
+    /// Asks the processor for the cell that a seek to `row` finds, most likely. Quick once what
+    /// [`prefetch_search`](Self::prefetch_search) asked for has come.
+    pub fn prefetch_cell(&self, row: &[u8]) {
+        if let Body::Plain(cells) = &self.body {
+            cells.prefetch_cell(&self.payload, row);
+        }
+    }
+
     /// The payload: decompressed, still encoded.
     pub(crate) fn payload(&self) -> &Bytes {
         &self.payload

@@ -14,6 +14,7 @@
 
 use std::cmp::Ordering;
 
+use base::prefetch::prefetch;
 use cell::cell::LENGTHS_LEN;
 use cell::order::compare_within_row;
 use cell::{Cell, CellOrder, key};
@@ -27,6 +28,11 @@ const MARK_EVERY: usize = 16;
 /// Bytes between two marks at least: rows of small cells are walked, a few at a time, for a mark would cost as much
 /// memory as one of them.
 const MARK_BYTES_MIN: usize = 96;
+
+/// Marks on each side of where a row is guessed to be that are fetched ahead: two cache lines.
+const MARKS_BESIDE: usize = 8;
+/// Bytes of a cell that are fetched ahead: a small one.
+const CELL_BYTES_FETCHED: usize = 192;
 
 /// Cells that a forward seek looks at before it searches.
 const NEAR: usize = 4;
@@ -192,6 +198,20 @@ impl PlainCells {
     /// The key of the last cell.
     pub(crate) fn last_key<'a>(&self, payload: &'a [u8]) -> &'a [u8] {
         key_at(payload, self.last)
+    }
+
+    /// Asks the processor for what a seek to `row` looks at first.
+    pub(crate) fn prefetch_marks(&self, row: &[u8]) {
+        let guess = self.heads.guess_of(row, self.marks.len());
+        prefetch(&self.marks[guess.saturating_sub(MARKS_BESIDE)..], 2 * MARKS_BESIDE * size_of::<Mark>());
+    }
+
+    /// Asks the processor for the cell that a seek to `row` finds, most likely.
+    pub(crate) fn prefetch_cell(&self, payload: &[u8], row: &[u8]) {
+        let alike = self.heads.alike(row, self.marks.len(), |at| self.marks[at].head);
+        if let Some(mark) = self.marks.get(alike.start) {
+            prefetch(&payload[mark.at() as usize..], CELL_BYTES_FETCHED);
+        }
     }
 
     /// The first cell at or behind `target`; `None` if all are before it.

@@ -1,8 +1,11 @@
 //! `Get`: one row.
 
+use cell::query::Get;
 use engine::Region;
+use engine::scanner::Aim;
 use prost::Message;
 use rpc::CellBlock;
+use wire::convert::from_proto;
 use wire::exception::Answer;
 
 use super::results::{ResultForm, Results, RowResult};
@@ -20,7 +23,8 @@ pub(super) async fn get(
     let region = server.regions().find(&request.region.value)?;
     let mut quota = server.admit(&context, &region, || Planned { gets: 1, ..Planned::default() })?;
     let mut cells = CellBlock::new();
-    let result = read(server, &region, &request.get, context.get_form, &mut cells).await?;
+    let get = from_proto::get(&request.get)?;
+    let result = read(server, &region, &get, &Aim::default(), context.get_form, &mut cells).await?;
     quota.has_read(cells.len() + result_bytes(&result));
     Ok((proto::GetResponse { result: Some(result) }, cells))
 }
@@ -34,20 +38,20 @@ pub(super) fn result_bytes(result: &proto::Result) -> usize {
 pub(super) async fn read(
     server: &RegionServer,
     region: &Region,
-    get: &proto::Get,
+    get: &Get,
+    aim: &Aim,
     form: ResultForm,
     block: &mut CellBlock,
 ) -> Answer<proto::Result> {
-    let get = wire::convert::from_proto::get(get)?;
     let before = block.len();
     let result = match form {
         ResultForm::Block(codec) => {
             let mut result = RowResult::admitted(codec, block, server.answers());
-            region.get_into(&get, &mut result).await.map(|()| result.finish())
+            region.get_aimed(get, aim, &mut result).await.map(|()| result.finish())
         }
         ResultForm::Inline => {
             let mut results = Results::admitted(form, block, server.answers());
-            region.get_into(&get, &mut results).await.map(|()| results.into_single())
+            region.get_aimed(get, aim, &mut results).await.map(|()| results.into_single())
         }
     };
     if result.is_err() || get.existence_only {

@@ -14,7 +14,9 @@ use bytes::Bytes;
 use cell::KeyValue;
 use cell::codec::CellBlockReader;
 use cell::mutation::Mutation;
+use cell::query::Get;
 use engine::Region;
+use engine::scanner::Aim;
 use rpc::CellBlock;
 use rpc::budget::Share;
 use tracing::warn;
@@ -31,6 +33,9 @@ use parts::{MultiAnswer, MultiParts, RegionAnswer, RegionParts};
 
 /// Actions after which others have their turn.
 const ACTIONS_PER_TURN: usize = 256;
+/// Gets that are read together: so many that what one waits for comes while the others are looked at, and so few that it
+/// is still there then.
+const GETS_AIMED_AT: usize = 16;
 /// Bytes of changes that are made together, besides their number. Clients gather about this many.
 const GATHERED_BYTES_MAX: usize = 2 << 20;
 
@@ -178,12 +183,20 @@ impl Answering<'_> {
     async fn each(&mut self, region: &Region, action: &RegionParts) -> Answer<RegionAnswer> {
         let mut answer = RegionAnswer::default();
         let mut batch = Gathered::default();
+        let mut gets = Vec::new();
         let changes_max = self.server.options().minibatch_changes;
         for (position, action) in action.actions().enumerate() {
             let action = action?;
             let index = action.index.unwrap_or(position as u32);
-            if let Some(get) = &action.get {
-                answer.push(&entry(index, self.get(region, get).await));
+            let get = action.get.as_ref().map(from_proto::get).transpose();
+            if !matches!(get, Ok(Some(_))) || gets.len() >= GETS_AIMED_AT {
+                self.get_all(region, &mut gets, &mut answer).await;
+            }
+            if let Some(get) = get.transpose() {
+                match get {
+                    Ok(get) => gets.push((index, get)),
+                    Err(refused) => answer.push(&entry(index, Err(refused.into()))),
+                }
             } else if let Some(call) = &action.service_call {
                 batch.carry_out(region, &mut answer).await;
                 answer.push(&service_entry(index, endpoints::call(region, call).await));
@@ -203,8 +216,17 @@ impl Answering<'_> {
             self.check_answer(answer.len())?;
             self.pause().await;
         }
+        self.get_all(region, &mut gets, &mut answer).await;
         batch.carry_out(region, &mut answer).await;
         Ok(answer)
+    }
+
+    /// Reads the rows that were gathered, and adds an entry for each.
+    async fn get_all(&mut self, region: &Region, gets: &mut Vec<(u32, Get)>, answer: &mut RegionAnswer) {
+        let aims = region.aim(gets.iter().map(|(_, get)| get));
+        for ((index, get), aim) in gets.drain(..).zip(&aims) {
+            answer.push(&entry(index, self.get(region, &get, aim).await));
+        }
     }
 
     /// An increment or append.
@@ -235,10 +257,10 @@ impl Answering<'_> {
         JavaException::new(class::MULTI_ACTION_RESULT_TOO_LARGE, message)
     }
 
-    async fn get(&mut self, region: &Region, get: &proto::Get) -> Answer<proto::Result> {
+    async fn get(&mut self, region: &Region, get: &Get, aim: &Aim) -> Answer<proto::Result> {
         self.check_room()?;
         let before = self.block.len();
-        let result = get::read(self.server, region, get, self.context.form, &mut self.block).await?;
+        let result = get::read(self.server, region, get, aim, self.context.form, &mut self.block).await?;
         self.quota.has_read(self.block.len() - before + get::result_bytes(&result));
         Ok(result)
     }

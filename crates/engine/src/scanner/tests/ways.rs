@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use super::model::{FAMILIES, ROWS, build, config, dice, rules, scans, steps};
 use super::*;
-use crate::scanner::{Read, RowRead, drive};
+use crate::scanner::{Aim, AimedBlocks, Read, RowRead, drive};
 
 /// Filters that rows may be walked through with, and others.
 fn filters() -> impl Strategy<Value = Option<Filter>> {
@@ -114,9 +114,12 @@ proptest! {
                 let same = Scan { read_point: scan.read_point, ..Scan::of(&get) };
                 now(drive(&mut region.scanner(&same), &mut Limits::default(), &mut expected)).unwrap();
                 let mut found = CellList::default();
-                let stores = region.stores.iter().map(|store| (&store.rules, &store.view));
-                let read = RowRead::new(&get, CellOrder::Plain, read_point, NOW_MS, &region.loader);
-                let read = read.read(stores, &mut found).unwrap();
+                let stores = || region.stores.iter().map(|store| (&store.rules, &store.view));
+                let aim = Aim::at(&get, stores(), &region.loader);
+                aim.closer(&get);
+                let blocks = AimedBlocks { aim: &aim, loader: &region.loader };
+                let read = RowRead::new(&get, CellOrder::Plain, read_point, NOW_MS, &blocks);
+                let read = read.read(stores(), &mut found).unwrap();
                 let selection = &get.selection;
                 let is_simple = selection.store_limit.is_none() && selection.store_offset == 0;
                 prop_assert_eq!(read == Read::Whole, is_simple, "all is in the cache");

@@ -45,6 +45,7 @@ final class Atomics implements Suite {
     out.see("of nothing", () -> table.incrementColumnValue(b("i"), b("f"), b("n"), 5));
     out.see("again", () -> table.incrementColumnValue(b("i"), b("f"), b("n"), -7));
     out.see("by 0", () -> table.incrementColumnValue(b("i"), b("f"), b("n"), 0));
+    goOn();
     out.see("several columns", () -> table.increment(new Increment(b("i")).addColumn(b("f"), b("n"), 10)
         .addColumn(b("f"), b("m"), 20).addColumn(b("g"), b("x"), 30)));
     out.see("without an answer", () -> table.increment(new Increment(b("i")).addColumn(b("f"), b("n"), 1)
@@ -66,10 +67,17 @@ final class Atomics implements Suite {
         .setTimeRange(0, 10)).getValue(b("f"), b("n")));
   }
 
+  /** The next cell is of a later millisecond, and not one above the cell before it as in the same one. */
+  private static void goOn() throws InterruptedException {
+    Thread.sleep(2);
+  }
+
   private void appends() throws Exception {
     out.topic("appends");
     out.see("to nothing", () -> table.append(new Append(b("a")).addColumn(b("f"), b("q"), b("one"))));
+    goOn();
     out.see("again", () -> table.append(new Append(b("a")).addColumn(b("f"), b("q"), b("two"))));
+    goOn();
     out.see("several columns", () -> table.append(new Append(b("a")).addColumn(b("f"), b("q"), b("three"))
         .addColumn(b("g"), b("r"), b("four"))));
     Thread.sleep(5);

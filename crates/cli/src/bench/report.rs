@@ -148,7 +148,9 @@ mod tests {
         Measurement {
             plan: Plan {
                 workload: Workload::RandomRead,
-                rows: Rows { count: 1_000_000, value_len: 100, hot: None, cache_blocks: true },
+                rows: Rows { count: 1_000_000, value_len: 100 },
+                hot: None,
+                cache_blocks: true,
                 batch: 10,
                 returned: 0,
                 caching: 1_000,

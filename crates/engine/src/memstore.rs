@@ -84,7 +84,7 @@ impl Memstore {
         self.figures.data_bytes.load(Relaxed)
     }
 
-    /// Bytes of memory that the cells take, at least [`data_bytes`](Memstore::data_bytes).
+    /// Bytes of memory that the cells take; behind an insert at least [`data_bytes`](Memstore::data_bytes).
     pub fn heap_bytes(&self) -> u64 {
         self.tree.arena_bytes()
     }

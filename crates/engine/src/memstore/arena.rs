@@ -14,6 +14,8 @@ const CHUNK_BYTES_MAX: usize = 2 << 20;
 pub(super) struct Arena {
     chunks: Vec<Chunk>,
     chunk_bytes: usize,
+    // Without what got memory of its own.
+    shared_bytes: usize,
     free: *mut u8,
     free_len: usize,
 }
@@ -29,7 +31,7 @@ unsafe impl Send for Arena {}
 impl Arena {
     /// No memory yet.
     pub(super) fn new() -> Arena {
-        Arena { chunks: Vec::new(), chunk_bytes: 0, free: ptr::null_mut(), free_len: 0 }
+        Arena { chunks: Vec::new(), chunk_bytes: 0, shared_bytes: 0, free: ptr::null_mut(), free_len: 0 }
     }
 
     /// Bytes of all chunks.
@@ -41,13 +43,14 @@ impl Arena {
     pub(super) fn allocate(&mut self, len: usize) -> NonNull<u8> {
         let len = len.next_multiple_of(ALIGN);
         if len > self.free_len {
-            let chunk_len = self.chunk_bytes.clamp(CHUNK_BYTES_MIN, CHUNK_BYTES_MAX);
+            let chunk_len = self.shared_bytes.clamp(CHUNK_BYTES_MIN, CHUNK_BYTES_MAX);
             // What is large gets memory of its own, so that the rest of the open chunk is not given up for it.
             if len > chunk_len / 4 {
                 return self.new_chunk(len);
             }
             self.free = self.new_chunk(chunk_len).as_ptr();
             self.free_len = chunk_len;
+            self.shared_bytes += chunk_len;
         }
         let start = self.free;
         // SAFETY: at least `len` bytes of the chunk are left behind `free`.

@@ -17,6 +17,9 @@ use super::entry::Entry;
 /// Entries of a page at most: what a search looks at of them are a few cache lines side by side.
 pub(super) const ENTRIES_MAX: usize = 32;
 
+/// How often a page is looked at again at once while it is being changed, which takes some ten nanoseconds.
+const SPINS_MAX: usize = 100;
+
 /// Entries, and behind the fixed part of an inner page the pages they begin.
 #[repr(C)]
 pub(super) struct Page {
@@ -158,7 +161,10 @@ impl PageRef {
         PageRef::linked(&self.children()[index]).expect("children are there up to the count")
     }
 
-    /// How many entries `is_before` holds for; it holds for the first ones. `None` for what no state of the page shows.
+    /// How many entries `is_before` holds for; it holds for the first ones. The first entry of the first inner page of a level
+    /// may be out of order, for less was inserted below it; it is looked at last, and decides nothing: both ways lead to the
+    /// first child.
+    /// `None` for what no state of the page shows.
     #[inline]
     fn count_before(self, is_before: &impl Before) -> Option<usize> {
         let (mut low, mut high) = (0, (self.count.load(Relaxed) as usize).min(ENTRIES_MAX));
@@ -237,12 +243,18 @@ impl PageRef {
     /// The version, when nobody changes the page.
     #[inline]
     pub(super) fn begin_read(self) -> u32 {
+        let mut spins = 0;
         loop {
             let version = self.version.load(Acquire);
             if version.is_multiple_of(2) {
                 return version;
             }
-            hint::spin_loop();
+            spins += 1;
+            match spins < SPINS_MAX {
+                true => hint::spin_loop(),
+                // The writer has lost its processor in the midst of a change.
+                false => std::thread::yield_now(),
+            }
         }
     }
 

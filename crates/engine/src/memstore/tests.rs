@@ -257,6 +257,34 @@ fn readers_see_whole_cells_in_order_while_the_writer_inserts() {
 }
 
 #[test]
+fn cells_that_come_from_the_last_to_the_first_are_in_order() {
+    for order in [CellOrder::Plain, CellOrder::Meta] {
+        let memstore = Memstore::new(order);
+        let row_of = |at: u32| format!("t,{at:06},1");
+        for at in (0..5_000).rev() {
+            memstore.insert(&put(row_of(at).as_bytes(), b"q", 1, b"v").view(u64::from(at) + 1));
+        }
+        let rows: Vec<_> =
+            all(&memstore).into_iter().map(|(key, _, _)| cell::key::row(&key).to_vec()).collect();
+        assert_eq!(rows, (0..5_000).map(|at| row_of(at).into_bytes()).collect::<Vec<_>>());
+        let mut cursor = memstore.cursor();
+        for at in (0..5_000).step_by(7) {
+            cursor.seek(&KeyBuf::first_on_row(row_of(at).as_bytes()));
+            assert_eq!(cursor.cell().unwrap().row(), row_of(at).as_bytes());
+            cursor.seek_before(&KeyBuf::first_on_row(row_of(at).as_bytes()));
+            assert_eq!(cursor.cell().map(|cell| cell.seq_id), (at > 0).then(|| u64::from(at)));
+        }
+    }
+}
+
+#[test]
+fn a_large_first_cell_takes_little_more_than_its_bytes() {
+    let memstore = Memstore::new(CellOrder::Plain);
+    memstore.insert(&put(b"r", b"q", 1, &vec![7; 3 << 20]).view(1));
+    assert!(memstore.heap_bytes() < (3 << 20) + (16 << 10), "{}", memstore.heap_bytes());
+}
+
+#[test]
 fn readers_find_what_was_inserted_while_the_writer_inserts() {
     let count: u64 = if cfg!(miri) { 300 } else { 60_000 };
     let memstore = Memstore::new(CellOrder::Plain);

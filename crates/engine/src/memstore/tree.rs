@@ -36,8 +36,7 @@ const SEEK_STEPS: usize = 4;
 /// Sorted cells, to which more come.
 pub(super) struct Tree {
     order: CellOrder,
-    // What rows are expected to begin with; settled before the first cell is inserted. Who reads before that sees none of
-    // those cells: they are newer than its read point.
+    // What rows are expected to begin with; settled before there is a page. So who sees the root sees this too.
     common: OnceLock<Box<[u8]>>,
     // Null before the first cell.
     root: AtomicPtr<Page>,
@@ -153,25 +152,33 @@ impl Tree {
     /// The place behind the last entry for which `is_before` holds; `None` if there are no pages yet.
     #[inline]
     fn find(&self, is_before: &impl Fn(u64, NonNull<Entry>) -> bool) -> Option<Place> {
-        let mut page = self.root()?;
+        self.root().map(|root| self.find_below(root, is_before))
+    }
+
+    #[inline]
+    fn find_below(&self, root: PageRef, is_before: &impl Fn(u64, NonNull<Entry>) -> bool) -> Place {
+        let mut page = root;
         loop {
             match page.way(is_before) {
                 Way::To(other) => page = other,
-                Way::Here(place) => return Some(place),
+                Way::Here(place) => return place,
             }
         }
+    }
+
+    /// The place behind the last entry before `key`. The root is taken first: only who sees it may rely on `common`.
+    #[inline]
+    fn find_key(&self, key: &[u8]) -> Option<Place> {
+        let root = self.root()?;
+        let target = self.target(key);
+        let is_before = |number, entry| self.compare_key(number, entry, &target) == Ordering::Less;
+        Some(self.find_below(root, &is_before))
     }
 
     /// The first entry for which `is_before` does not hold.
     #[inline]
     fn first_behind(&self, is_before: &impl Fn(u64, NonNull<Entry>) -> bool) -> Option<Stand> {
-        let place = self.find(is_before)?;
-        match NonNull::new(place.behind) {
-            Some(entry) => {
-                Some(Stand { page: place.page, index: place.index, version: place.version, entry })
-            }
-            None => place.next.map(Stand::first_of),
-        }
+        self.find(is_before).and_then(Stand::behind)
     }
 }
 
@@ -186,6 +193,17 @@ struct Stand {
 }
 
 impl Stand {
+    /// At the entry behind a place.
+    #[inline]
+    fn behind(place: Place) -> Option<Stand> {
+        match NonNull::new(place.behind) {
+            Some(entry) => {
+                Some(Stand { page: place.page, index: place.index, version: place.version, entry })
+            }
+            None => place.next.map(Stand::first_of),
+        }
+    }
+
     /// At the first entry of a page that is behind another one, and so is never empty.
     fn first_of(page: PageRef) -> Stand {
         loop {
@@ -335,9 +353,7 @@ impl Cursor {
     }
 
     pub(super) fn seek(&mut self, key: &[u8]) {
-        let target = self.tree.target(key);
-        let is_before = |number, entry| self.tree.compare_key(number, entry, &target) == Ordering::Less;
-        self.stand = self.tree.first_behind(&is_before);
+        self.stand = self.tree.find_key(key).and_then(Stand::behind);
     }
 
     pub(super) fn seek_forward(&mut self, key: &[u8]) {
@@ -354,10 +370,7 @@ impl Cursor {
     }
 
     pub(super) fn seek_before(&mut self, key: &[u8]) {
-        let target = self.tree.target(key);
-        let is_before = |number, entry| self.tree.compare_key(number, entry, &target) == Ordering::Less;
-        let place = self.tree.find(&is_before);
-        self.stand = place.and_then(|place| {
+        self.stand = self.tree.find_key(key).and_then(|place| {
             let entry = NonNull::new(place.before)?;
             Some(Stand { page: place.page, index: place.index - 1, version: place.version, entry })
         });

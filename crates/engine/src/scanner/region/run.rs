@@ -30,17 +30,13 @@ enum Walked {
 impl RegionScanner {
     /// Walks through rows as long as there are such. Says why the call ends, if it does.
     pub(super) fn walk_rows(&mut self, limits: &mut Limits, sink: &mut dyn ResultSink) -> Option<Stopped> {
-        if !self.walks || self.row_uncounted {
+        if !self.walks || self.row_uncounted || self.pending.is_some() || !has_room(limits) {
             return None;
         }
         let mut run = self.stores[0].merge.run(&self.rows.stop)?;
         let mut stopped = None;
         while stopped.is_none() && self.pending.is_none() {
-            // What ends with the next row is for the common way to tell.
-            if limits.rows <= 1
-                || limits.results <= 1
-                || self.walk_row(&mut run, limits, sink) == Walked::Left
-            {
+            if !has_room(limits) || self.walk_row(&mut run, limits, sink) == Walked::Left {
                 break;
             }
             if self.slice_left == 0 {
@@ -160,4 +156,9 @@ impl RegionScanner {
         }
         Walked::Whole
     }
+}
+
+/// Whether there is room for more than a row. What ends with the next one is for the common way to tell.
+fn has_room(limits: &Limits) -> bool {
+    limits.rows > 1 && limits.results > 1
 }

@@ -113,6 +113,7 @@ impl Drop for Pool {
         let mut state = self.shared.lock();
         state.closed = true;
         let idle = std::mem::take(&mut state.idle);
+        state.coming += idle.len();
         drop(state);
         idle.iter().for_each(Thread::unpark);
     }
@@ -155,8 +156,8 @@ impl Shared {
             thread::park();
             let mut state = self.lock();
             // A thread may wake up without having been called.
-            if state.closed || !state.idle.iter().any(|thread| thread.id() == this) {
-                state.coming = state.coming.saturating_sub(1);
+            if !state.idle.iter().any(|thread| thread.id() == this) {
+                state.coming -= 1;
                 return state;
             }
         }
@@ -225,5 +226,27 @@ mod tests {
         drop(pool.run(move || send.send(1).unwrap()));
         drop(pool);
         assert_eq!(receive.await, Ok(1));
+    }
+
+    #[tokio::test]
+    async fn who_is_called_and_who_sleeps_is_counted_exactly() {
+        for threads in 1..4 {
+            let pool = Pool::new("test", threads);
+            for round in 0..50 {
+                let futures: Vec<_> = (0..round % 7).map(|at| pool.run(move || at)).collect();
+                for (at, future) in futures.into_iter().enumerate() {
+                    assert_eq!(future.await, at);
+                }
+            }
+            let shared = pool.shared.clone();
+            drop(pool.run(|| {}));
+            drop(pool);
+            // The threads hold the rest; each counts itself out before it ends.
+            while Arc::strong_count(&shared) > 1 {
+                tokio::task::yield_now().await;
+            }
+            let state = shared.lock();
+            assert_eq!((state.coming, state.idle.len(), state.queue.len()), (0, 0, 0));
+        }
     }
 }

@@ -231,3 +231,13 @@ fn a_value_outlives_its_eviction() {
     cache.evict_file(1);
     assert_eq!(held, block(100));
 }
+
+#[test]
+fn who_leaves_a_miss_to_another_counts_none() {
+    let cache: BlockCache<Bytes> = BlockCache::new(1 << 20);
+    let key = BlockKey { file_id: 1, offset: 0 };
+    assert!(cache.find(&key).is_none() && cache.get(&key).is_none());
+    cache.insert(key, Bytes::from_static(b"block"));
+    assert!(cache.find(&key).is_some() && cache.get(&key).is_some());
+    assert_eq!((cache.stats().hits, cache.stats().misses), (2, 1));
+}

@@ -197,10 +197,10 @@ impl BlockLoader {
     }
 }
 
-/// What is in the cache.
+/// What is in the cache. A miss does not count: whoever reads from here leaves it to a scanner, which asks again.
 impl BlockSource for BlockLoader {
     fn block(&self, file: &Arc<Reader>, offset: u64) -> Option<Arc<Block>> {
-        self.cached(file.file_id(), offset)
+        self.cache.find(&BlockKey { file_id: file.file_id(), offset }).map(|cached| cached.0)
     }
 }
 

@@ -223,7 +223,10 @@ impl Answering<'_> {
 
     /// Reads the rows that were gathered, and adds an entry for each.
     async fn get_all(&mut self, region: &Region, gets: &mut Vec<(u32, Get)>, answer: &mut RegionAnswer) {
-        let aims = region.aim(gets.iter().map(|(_, get)| get));
+        let aims = match gets.len() {
+            0 | 1 => vec![Aim::default(); gets.len()],
+            _ => region.aim(gets.iter().map(|(_, get)| get)),
+        };
         for ((index, get), aim) in gets.drain(..).zip(&aims) {
             answer.push(&entry(index, self.get(region, &get, aim).await));
         }

@@ -65,7 +65,17 @@ fn walk(block: &Arc<Block>, order: CellOrder) {
     loop {
         let cell = at.cell().expect("a position at a cell");
         assert!(previous.as_deref().is_none_or(|previous| order.compare_keys(previous, cell.key).is_le()));
-        sought.seek(Arc::clone(block), order, cell.key).expect("the key of a cell is found");
+        let behind = sought.seek(Arc::clone(block), order, cell.key).expect("the key of a cell is found");
+        assert!(behind.is_none(), "a cell is not behind the last one");
+        block.prefetch_search(cell.row());
+        block.prefetch_cell(cell.row());
+        if let Some(mut run) = at.run(order, &[]).expect("an accepted block has whole cells") {
+            let place = run.place();
+            while run.cell().is_some() {
+                run.next();
+            }
+            _ = (run.bytes_since(place), run.cell_at(place));
+        }
         assert!(order.compare_keys(sought.key(), cell.key).is_eq());
         previous = Some(cell.key.to_vec());
         _ = at.value();
@@ -99,6 +109,14 @@ pub fn index(data: &[u8]) {
         _ = (index.key(at), index.target(at));
     }
     _ = index.last_where(|key| key < &b"m"[..]);
+    if which % 5 <= 1 {
+        // Keys of cells, in order: a search by heads finds what a search by keys finds, whatever the rows begin with.
+        for row in [&b""[..], b"m", b"row", &[0xff; 9]] {
+            let key = cell::KeyBuf::first_on_row(row);
+            let is_before = |entry: &[u8]| order.compare_keys(entry, &key).is_le();
+            assert_eq!(index.last_where_of(row, is_before), index.last_where(is_before));
+        }
+    }
 }
 
 fn bloom(payload: Bytes, order: CellOrder) {

@@ -10,6 +10,7 @@
 //! block. They are whole keys, but may be of cells that do not exist. Bloom filters keep their chunks in root form too.
 
 use std::cmp::Ordering;
+use std::ops::Range;
 
 use bytes::Bytes;
 use cell::{CellOrder, key};
@@ -161,7 +162,11 @@ impl Index {
     /// The key of an entry.
     #[inline]
     pub(crate) fn key(&self, at: usize) -> &[u8] {
-        let entry = &self.entries[at];
+        self.key_of(&self.entries[at])
+    }
+
+    #[inline]
+    fn key_of(&self, entry: &Entry) -> &[u8] {
         &self.payload[entry.key_at as usize..][..entry.key_len as usize]
     }
 
@@ -179,30 +184,21 @@ impl Index {
     /// The last entry for whose key `is_before` holds; it holds for the first so many keys and no other.
     #[inline]
     pub(crate) fn last_where(&self, is_before: impl Fn(&[u8]) -> bool) -> Option<usize> {
-        let (mut low, mut high) = (0, self.len());
-        while low < high {
-            let middle = (low + high) / 2;
-            if is_before(self.key(middle)) {
-                low = middle + 1;
-            } else {
-                high = middle;
-            }
-        }
-        low.checked_sub(1)
+        self.count_before(0..self.len(), is_before).checked_sub(1)
+    }
+
+    /// Where in `range` the first entry is for whose key `is_before` does not hold.
+    #[inline]
+    fn count_before(&self, range: Range<usize>, is_before: impl Fn(&[u8]) -> bool) -> usize {
+        let start = range.start;
+        start + self.entries[range].partition_point(|entry| is_before(self.key_of(entry)))
     }
 
     /// The same for a data index, where the answer is decided by a key of `row`: found with a look at few keys.
     #[inline]
     pub(crate) fn last_where_of(&self, row: &[u8], is_before: impl Fn(&[u8]) -> bool) -> Option<usize> {
         let alike = self.heads.alike(row, self.len(), |at| self.entries[at].head);
-        let (mut low, mut high) = (alike.start, alike.end);
-        while low < high {
-            let middle = (low + high) / 2;
-            match is_before(self.key(middle)) {
-                true => low = middle + 1,
-                false => high = middle,
-            }
-        }
+        let low = self.count_before(alike, &is_before);
         // Heads say nothing of rows that do not begin as those of the index do.
         let is_found =
             (low == 0 || is_before(self.key(low - 1))) && (low == self.len() || !is_before(self.key(low)));

@@ -14,24 +14,23 @@ use crate::error::Parsed;
 /// Whole rows of one block, from the current cell of a cursor on.
 pub struct Run {
     block: Arc<Block>,
+    // The current cell, or the one behind the run.
     span: Span,
-    // Where the current cell starts, and where the run ends.
-    at: u32,
+    // Where the run ends: at the start of a cell.
     end: u32,
 }
 
 /// A place in a run to go back to.
 #[derive(Clone, Copy)]
-pub struct Place(Span, u32);
+pub struct Place(Span);
 
 impl Run {
     /// The rows from the cell at `span` on, and before the row `stop` if that is not empty. `None` if there is not one.
     pub(crate) fn new(block: &Arc<Block>, span: Span, order: CellOrder, stop: &[u8]) -> Parsed<Option<Run>> {
         let Body::Plain(cells) = block.body() else { return Ok(None) };
         let payload = block.payload();
-        let at = span.start();
         let mut end = cells.last_row_start();
-        if end <= at {
+        if end <= span.start() {
             return Ok(None);
         }
         if !stop.is_empty()
@@ -39,22 +38,21 @@ impl Run {
         {
             end = cells.seek_start(payload, order, &cell::KeyBuf::first_on_row(stop))?;
         }
-        Ok((at < end).then(|| Run { block: block.clone(), span, at, end }))
+        Ok((span.start() < end).then(|| Run { block: block.clone(), span, end }))
     }
 
     /// The current cell; `None` at the end.
     #[inline]
     pub fn cell(&self) -> Option<Cell<'_>> {
-        (self.at < self.end).then(|| self.span.cell(self.block.payload()))
+        self.cell_at(self.place())
     }
 
     /// Goes to the next cell.
     #[inline]
     pub fn next(&mut self) {
-        self.at = self.span.end;
         // A run ends at a cell, so that there is always one to stand on.
         if let Body::Plain(cells) = self.block.body()
-            && let Ok(span) = cells.span(self.block.payload(), self.at)
+            && let Ok(span) = cells.span(self.block.payload(), self.span.end)
         {
             self.span = span;
         }
@@ -63,19 +61,19 @@ impl Run {
     /// Where the run is.
     #[inline]
     pub fn place(&self) -> Place {
-        Place(self.span, self.at)
+        Place(self.span)
     }
 
     /// The cell at a place that [`place`](Self::place) gave.
     #[inline]
     pub fn cell_at(&self, place: Place) -> Option<Cell<'_>> {
-        (place.1 < self.end).then(|| place.0.cell(self.block.payload()))
+        (place.0.start() < self.end).then(|| place.0.cell(self.block.payload()))
     }
 
     /// Bytes walked through since `place`.
     #[inline]
     pub fn bytes_since(&self, place: Place) -> usize {
-        (self.at - place.1) as usize
+        (self.span.start() - place.0.start()) as usize
     }
 
     /// The cell that the run stands on, or ended at.
@@ -85,6 +83,6 @@ impl Run {
 
     /// Goes back to a place that [`place`](Self::place) gave.
     pub fn go_back(&mut self, place: Place) {
-        Place(self.span, self.at) = place;
+        self.span = place.0;
     }
 }

@@ -16,7 +16,7 @@ use crate::scanner::load::BlockLoader;
 use crate::scanner::matcher::{Match, Matcher, Versions};
 use crate::scanner::merge::{Merge, set_first_on_column, set_first_on_row, set_last_on_column};
 use crate::scanner::rules::FamilyRules;
-use crate::scanner::select::{BLOOM_COLUMNS_MAX, may_have_time};
+use crate::scanner::select::{BLOOM_COLUMNS_MAX, may_have_rows, may_have_time};
 use crate::scanner::sink::{ResultEnd, ResultSink};
 use crate::scanner::source::{Order, Source, may_have};
 use crate::store::{StoreFile, StoreView};
@@ -129,7 +129,10 @@ impl<'a> RowRead<'a> {
         let matcher = Matcher::user(rules, qualifiers, range, versions, self.now_ms);
         match cells {
             Found::Nothing => Ok(()),
-            Found::One(source) => self.write(OneSource { source, blocks: self.blocks }, matcher, sink),
+            Found::One(source) => {
+                let cells = OneSource { source, order: self.order, target: Vec::new(), blocks: self.blocks };
+                self.write(cells, matcher, sink)
+            }
             Found::Several(sources) => {
                 let merge = Merge::of_settled(self.order, sources);
                 self.write(MergedSources { merge, blocks: self.blocks }, matcher, sink)
@@ -145,8 +148,7 @@ impl<'a> RowRead<'a> {
         qualifiers: Option<&[Bytes]>,
         range: TimeRange,
     ) -> Result<Found, Halt> {
-        // Versions that are too old may have to be returned where some are kept for good.
-        let oldest = if rules.min_versions == 0 { rules.oldest_unexpired(self.now_ms) } else { i64::MIN };
+        let oldest = rules.oldest_wanted(self.now_ms);
         let mut found = Found::Nothing;
         for memstore in std::iter::once(&view.active).chain(&view.snapshot) {
             if memstore.may_have_time(range, oldest) {
@@ -155,7 +157,7 @@ impl<'a> RowRead<'a> {
         }
         let (order, row) = (self.order, &self.get.row[..]);
         let wanted = |file: &&Arc<StoreFile>| {
-            may_have_time(file.reader(), range, oldest) && may_have_row(file, order, row)
+            may_have_time(file.reader(), range, oldest) && may_have_rows(file, order, row, row)
         };
         let mut files = view.files.iter().rev().filter(wanted).peekable();
         let mut several = false;
@@ -210,12 +212,10 @@ impl<'a> RowRead<'a> {
                 Match::IncludeAndNextRow | Match::NextRow => break,
                 Match::Include | Match::Skip => cells.next()?,
                 Match::IncludeAndNextColumn | Match::NextColumn => {
-                    cells.pass_column(self.order, matcher.hint(), &mut self.target)?;
+                    cells.pass_column(matcher.hint())?;
                 }
             }
         }
-        // For the next store.
-        set_first_on_row(&mut self.target, &self.get.row);
         Ok(())
     }
 }
@@ -231,17 +231,15 @@ enum Found {
 trait RowCells {
     fn cell(&self) -> Option<Cell<'_>>;
     fn next(&mut self) -> Result<(), Stop>;
-    /// Goes behind the current column, or to the column `hint` behind it; `target` is room for a key.
-    fn pass_column(
-        &mut self,
-        order: CellOrder,
-        hint: Option<&[u8]>,
-        target: &mut Vec<u8>,
-    ) -> Result<(), Stop>;
+    /// Goes behind the current column, or to the column `hint` behind it.
+    fn pass_column(&mut self, hint: Option<&[u8]>) -> Result<(), Stop>;
 }
 
 struct OneSource<'a> {
     source: Source,
+    order: CellOrder,
+    // The key that the source is sent to; empty as long as it goes from cell to cell.
+    target: Vec<u8>,
     blocks: &'a dyn BlockSource,
 }
 
@@ -254,25 +252,19 @@ impl RowCells for OneSource<'_> {
     #[inline]
     fn next(&mut self) -> Result<(), Stop> {
         self.source.order(Order::Next);
-        // Without a key to go to.
-        self.source.settle(CellOrder::Plain, &[], self.blocks)
+        self.source.settle(self.order, &self.target, self.blocks)
     }
 
-    fn pass_column(
-        &mut self,
-        order: CellOrder,
-        hint: Option<&[u8]>,
-        target: &mut Vec<u8>,
-    ) -> Result<(), Stop> {
+    fn pass_column(&mut self, hint: Option<&[u8]>) -> Result<(), Stop> {
         match (self.source.cell(), hint) {
             (None, _) => return Ok(()),
             // Markers of the whole family may follow among the versions of the empty qualifier.
             (Some(cell), _) if cell.qualifier().is_empty() => return self.next(),
-            (Some(cell), Some(hint)) => set_first_on_column(target, &cell, hint),
-            (Some(cell), None) => set_last_on_column(target, &cell),
+            (Some(cell), Some(hint)) => set_first_on_column(&mut self.target, &cell, hint),
+            (Some(cell), None) => set_last_on_column(&mut self.target, &cell),
         }
         self.source.order(Order::SeekForward);
-        self.source.settle(order, target, self.blocks)
+        self.source.settle(self.order, &self.target, self.blocks)
     }
 }
 
@@ -293,12 +285,7 @@ impl RowCells for MergedSources<'_> {
         self.merge.settle(self.blocks)
     }
 
-    fn pass_column(
-        &mut self,
-        _order: CellOrder,
-        hint: Option<&[u8]>,
-        _target: &mut Vec<u8>,
-    ) -> Result<(), Stop> {
+    fn pass_column(&mut self, hint: Option<&[u8]>) -> Result<(), Stop> {
         self.merge.pass_column(hint);
         self.merge.settle(self.blocks)
     }
@@ -349,13 +336,4 @@ impl Aim {
             block.prefetch_cell(&get.row);
         }
     }
-}
-
-/// Whether `row` is not outside of the file's first and last.
-fn may_have_row(file: &StoreFile, order: CellOrder, row: &[u8]) -> bool {
-    let (Some(first), Some(last)) = (file.reader().first_row(), file.reader().last_row()) else {
-        return false;
-    };
-    let is_in_half = file.half().is_none_or(|half| half.may_have_rows(order, row, row));
-    is_in_half && order.compare_rows(first, row).is_le() && order.compare_rows(row, last).is_le()
 }

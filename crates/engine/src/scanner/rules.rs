@@ -36,6 +36,12 @@ impl FamilyRules {
         }
     }
 
+    /// The oldest timestamp that a read may have to return at `now_ms`: versions that are too old too, where some are kept
+    /// for good.
+    pub(crate) fn oldest_wanted(&self, now_ms: i64) -> i64 {
+        if self.min_versions == 0 { self.oldest_unexpired(now_ms) } else { i64::MIN }
+    }
+
     /// The oldest timestamp whose time to live is not over at `now_ms`.
     pub(crate) fn oldest_unexpired(&self, now_ms: i64) -> i64 {
         self.ttl_ms.map_or(i64::MIN, |ttl_ms| now_ms.saturating_sub(ttl_ms))

@@ -28,11 +28,10 @@ pub(crate) fn select(
     now_ms: i64,
 ) -> Vec<Source> {
     let range = scan.selection.time_range_of(&rules.family);
-    // Versions that are too old may have to be returned where some are kept for good.
-    let oldest = match (scan.raw, rules.min_versions) {
-        (true, _) => 0,
-        (false, 0) => rules.oldest_unexpired(now_ms),
-        (false, _) => i64::MIN,
+    let oldest = if scan.raw { 0 } else { rules.oldest_wanted(now_ms) };
+    let (low, high) = match scan.reversed {
+        false => (&scan.start_row, &scan.stop_row),
+        true => (&scan.stop_row, &scan.start_row),
     };
     let mut sources = Vec::with_capacity(2 + view.files.len());
     for memstore in std::iter::once(&view.active).chain(&view.snapshot) {
@@ -46,7 +45,7 @@ pub(crate) fn select(
         Arc::new(BloomCheck { row: scan.start_row.clone(), qualifiers: few.map(<[Bytes]>::to_vec) })
     });
     for file in view.files.iter().rev() {
-        if may_have_time(file.reader(), range, oldest) && may_have_rows(file, order, scan) {
+        if may_have_time(file.reader(), range, oldest) && may_have_rows(file, order, low, high) {
             sources.push(Source::file(file, read_point, bloom.clone()));
         }
     }
@@ -59,14 +58,10 @@ pub(crate) fn may_have_time(file: &Reader, range: TimeRange, oldest: i64) -> boo
         && (range.is_all() || ((held.min < range.to || range.to == i64::MAX) && held.max >= range.from))
 }
 
-/// Whether the range of rows from the file's first to its last meets the scan's.
-fn may_have_rows(file: &StoreFile, order: CellOrder, scan: &Scan) -> bool {
+/// Whether the range of rows from the file's first to its last meets that from `low` to `high`; empty ones are no bounds.
+pub(crate) fn may_have_rows(file: &StoreFile, order: CellOrder, low: &[u8], high: &[u8]) -> bool {
     let (Some(first), Some(last)) = (file.reader().first_row(), file.reader().last_row()) else {
         return false;
-    };
-    let (low, high) = match scan.reversed {
-        false => (&scan.start_row, &scan.stop_row),
-        true => (&scan.stop_row, &scan.start_row),
     };
     // Whether the bounds themselves are wanted is left to the scan: a row too many is looked at, none is missed.
     if let Some(half) = file.half() {

@@ -161,10 +161,10 @@ impl PageRef {
         PageRef::linked(&self.children()[index]).expect("children are there up to the count")
     }
 
-    /// How many entries `is_before` holds for; it holds for the first ones. The first entry of the first inner page of a level
-    /// may be out of order, for less was inserted below it; it is looked at last, and decides nothing: both ways lead to the
-    /// first child.
-    /// `None` for what no state of the page shows.
+    /// How many entries `is_before` holds for; it holds for the first ones. `None` for what no state of the page shows.
+    ///
+    /// The first entry of the first inner page of a level may be out of order, for less was inserted below it; it is looked
+    /// at last, and decides nothing: both ways lead to the first child.
     #[inline]
     fn count_before(self, is_before: &impl Before) -> Option<usize> {
         let (mut low, mut high) = (0, (self.count.load(Relaxed) as usize).min(ENTRIES_MAX));

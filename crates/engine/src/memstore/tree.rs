@@ -28,7 +28,7 @@ use cell::{Cell, CellOrder, key};
 
 use super::arena::Arena;
 use super::entry::{Entry, cell_of, key_of, seq_id_of};
-use super::page::{ENTRIES_MAX, Page, PageRef, Place, Way};
+use super::page::{Before, ENTRIES_MAX, Page, PageRef, Place, Way};
 
 /// Cells that a forward seek steps over before it searches from the top.
 const SEEK_STEPS: usize = 4;
@@ -151,12 +151,12 @@ impl Tree {
 
     /// The place behind the last entry for which `is_before` holds; `None` if there are no pages yet.
     #[inline]
-    fn find(&self, is_before: &impl Fn(u64, NonNull<Entry>) -> bool) -> Option<Place> {
+    fn find(&self, is_before: &impl Before) -> Option<Place> {
         self.root().map(|root| self.find_below(root, is_before))
     }
 
     #[inline]
-    fn find_below(&self, root: PageRef, is_before: &impl Fn(u64, NonNull<Entry>) -> bool) -> Place {
+    fn find_below(&self, root: PageRef, is_before: &impl Before) -> Place {
         let mut page = root;
         loop {
             match page.way(is_before) {
@@ -177,7 +177,7 @@ impl Tree {
 
     /// The first entry for which `is_before` does not hold.
     #[inline]
-    fn first_behind(&self, is_before: &impl Fn(u64, NonNull<Entry>) -> bool) -> Option<Stand> {
+    fn first_behind(&self, is_before: &impl Before) -> Option<Stand> {
         self.find(is_before).and_then(Stand::behind)
     }
 }
@@ -263,7 +263,7 @@ impl Writer<'_> {
     }
 
     /// The leaf where the last entry is for which `is_before` holds.
-    fn leaf_for(&mut self, is_before: &impl Fn(u64, NonNull<Entry>) -> bool) -> PageRef {
+    fn leaf_for(&mut self, is_before: &impl Before) -> PageRef {
         // SAFETY: a page of this tree's arena.
         if let Some(hint) = unsafe { PageRef::of(self.state.hint) } {
             let (number, first) = hint.entry(0);
@@ -279,7 +279,7 @@ impl Writer<'_> {
     }
 
     /// The inner pages from the root down to the one above `leaf`.
-    fn path_to(&self, is_before: &impl Fn(u64, NonNull<Entry>) -> bool, leaf: PageRef) -> Vec<PageRef> {
+    fn path_to(&self, is_before: &impl Before, leaf: PageRef) -> Vec<PageRef> {
         let mut path = Vec::new();
         let mut at = self.tree.root().expect("there is a leaf");
         while at != leaf {

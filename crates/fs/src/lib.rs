@@ -126,6 +126,11 @@ pub trait FileSystem: Send + std::marker::Sync + 'static {
     /// Opens a file for reading; its length is fixed at this moment.
     fn open<'a>(&'a self, path: &'a FilePath) -> BoxFuture<'a, Result<Arc<dyn FileReader>>>;
 
+    /// The same for a file whose blocks the caller caches himself: where the storage can, reads go past the system's cache.
+    fn open_uncached<'a>(&'a self, path: &'a FilePath) -> BoxFuture<'a, Result<Arc<dyn FileReader>>> {
+        self.open(path)
+    }
+
     /// Gives a file or directory another name, replacing a file of that name at once.
     fn rename<'a>(&'a self, from: &'a FilePath, to: &'a FilePath) -> BoxFuture<'a, Result<()>>;
 
@@ -168,6 +173,10 @@ pub trait FileReader: Send + std::marker::Sync + 'static {
     /// # Errors
     /// [`Error::PastEnd`] if the file ends before; never fewer bytes than asked for.
     fn read_at(&self, offset: u64, len: usize) -> BoxFuture<'_, Result<Bytes>>;
+    /// Bytes of memory that what [`read_at`](FileReader::read_at) returned keeps beside its own, on average.
+    fn spare_bytes(&self) -> usize {
+        0
+    }
 }
 
 /// A file being written front to back by its only writer.

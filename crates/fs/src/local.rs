@@ -1,9 +1,11 @@
 //! A directory of this machine. Calls that may wait for the disk run on a bounded pool; a read whose pages are in
-//! memory is answered at once by the thread that asks.
+//! memory is answered at once by the thread that asks. Files whose blocks the caller caches himself may be read past the
+//! page cache ([`LocalFs::past_page_cache`]).
 //!
 //! Paths are resolved below a directory that is held open, so a rename of the root or a change of the working
 //! directory does not lead elsewhere. Made for one process at a time: [`LocalFs::lock`] keeps others out.
 
+mod direct;
 mod handle;
 mod reader;
 mod tree;
@@ -19,6 +21,7 @@ use base::pool::Pool;
 use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 
+use self::direct::DirectReader;
 use self::handle::{Handle, error_of};
 use self::reader::LocalReader;
 use self::writer::LocalWriter;
@@ -35,6 +38,7 @@ pub struct LocalFs {
     root: Arc<OwnedFd>,
     pool: Arc<Pool>,
     reads: Arc<reader::ReadPath>,
+    past_page_cache: bool,
 }
 
 impl fmt::Debug for LocalFs {
@@ -60,7 +64,13 @@ impl LocalFs {
             Errno::NOENT | Errno::NOTDIR => Error::NotFound { path: shown },
             errno => Error::io(&shown, "open", format!("{}: {errno}", root.display())),
         })?;
-        Ok(LocalFs { root: Arc::new(root), pool, reads: Arc::default() })
+        Ok(LocalFs { root: Arc::new(root), pool, reads: Arc::default(), past_page_cache: false })
+    }
+
+    /// Lets [`FileSystem::open_uncached`] read past the page cache, where the file system can.
+    #[must_use]
+    pub fn past_page_cache(self) -> LocalFs {
+        LocalFs { past_page_cache: true, ..self }
     }
 
     /// Like [`LocalFs::new`], but makes `root` and its parents where they are missing, durably.
@@ -145,6 +155,18 @@ fn sync_file(root: &OwnedFd, path: &FilePath) -> Result<()> {
     rustix::fs::fdatasync(&file).map_err(failed)
 }
 
+/// Opens a file for reading; it and its length.
+fn open(root: &OwnedFd, path: &FilePath, how: OFlags) -> Result<(OwnedFd, u64)> {
+    let failed = |errno| error_of(path, "open", errno);
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | how;
+    let file = rustix::fs::openat(root, os_path(path), flags, Mode::empty()).map_err(failed)?;
+    let status = tree::status(String::new(), &rustix::fs::fstat(&file).map_err(failed)?);
+    if status.is_dir {
+        return Err(Error::io(path, "open", "is a directory"));
+    }
+    Ok((file, status.len))
+}
+
 fn stat(root: &OwnedFd, path: &FilePath) -> Result<Option<FileStatus>> {
     match rustix::fs::statat(root, os_path(path), AtFlags::empty()) {
         Ok(stat) => Ok(Some(tree::status(path.name().to_owned(), &stat))),
@@ -202,20 +224,26 @@ impl FileSystem for LocalFs {
 
     fn open<'a>(&'a self, path: &'a FilePath) -> BoxFuture<'a, Result<Arc<dyn FileReader>>> {
         Box::pin(async move {
-            let opened = self.run(path, |root, path| {
-                let failed = |errno| error_of(path, "open", errno);
-                let flags = OFlags::RDONLY | OFlags::CLOEXEC;
-                let file = rustix::fs::openat(root, os_path(path), flags, Mode::empty()).map_err(failed)?;
-                let status = tree::status(String::new(), &rustix::fs::fstat(&file).map_err(failed)?);
-                if status.is_dir {
-                    return Err(Error::io(path, "open", "is a directory"));
-                }
-                Ok((file, status.len))
-            });
-            let (file, len) = opened.await?;
+            let (file, len) = self.run(path, |root, path| open(root, path, OFlags::empty())).await?;
             let handle = Handle::new(file, self.pool.clone());
             Ok(Arc::new(LocalReader::new(handle, path.clone(), len, self.reads.clone()))
                 as Arc<dyn FileReader>)
+        })
+    }
+
+    fn open_uncached<'a>(&'a self, path: &'a FilePath) -> BoxFuture<'a, Result<Arc<dyn FileReader>>> {
+        if !self.past_page_cache {
+            return self.open(path);
+        }
+        Box::pin(async move {
+            let opened = self.run(path, |root, path| {
+                let opened = open(root, path, OFlags::DIRECT).ok();
+                Ok(opened.filter(|(file, _)| direct::can_read(file)))
+            });
+            // A file system that cannot, or an error that the other way meets again.
+            let Some((file, len)) = opened.await? else { return self.open(path).await };
+            let handle = Handle::new(file, self.pool.clone());
+            Ok(Arc::new(DirectReader::new(handle, path.clone(), len)) as Arc<dyn FileReader>)
         })
     }
 

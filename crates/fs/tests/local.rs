@@ -89,6 +89,48 @@ async fn a_file_cut_behind_our_back_ends_early() {
 }
 
 #[tokio::test]
+async fn past_the_page_cache_any_part_of_a_file_is_read() {
+    let dir = TempDir::new("direct");
+    let fs = LocalFs::new(dir.path(), Arc::new(Pool::new("fs", 2))).unwrap().past_page_cache();
+    for file_len in [0, 1, 4096, 20_000] {
+        let bytes: Vec<u8> = (0..file_len).map(|at| (at % 251) as u8).collect();
+        let file = path(&format!("f{file_len}"));
+        let mut writer = fs.create(&file, Storage::Data).await.unwrap();
+        writer.append(Bytes::from(bytes.clone())).await.unwrap();
+        // Not synced: what others see, a reader past the cache sees too.
+        writer.close().await.unwrap();
+        let reader = fs.open_uncached(&file).await.unwrap();
+        assert_eq!(reader.len(), file_len as u64);
+        for offset in [0, 1, 511, 4095, 4096, 4097, 12_345, 19_999, 20_000] {
+            for len in [0, 1, 4095, 4096, 8191, 12_288, 20_000] {
+                let read = reader.read_at(offset as u64, len).await;
+                match bytes.get(offset..offset + len) {
+                    Some(expected) => assert_eq!(read.unwrap(), expected, "{len} bytes at {offset}"),
+                    None => assert!(matches!(read, Err(Error::PastEnd { .. })), "{len} bytes at {offset}"),
+                }
+            }
+        }
+    }
+    assert!(
+        fs.open_uncached(&path("none")).await.is_err_and(|error| matches!(error, Error::NotFound { .. }))
+    );
+    fs.make_dirs(&path("d")).await.unwrap();
+    assert!(fs.open_uncached(&path("d")).await.is_err());
+}
+
+#[tokio::test]
+async fn a_file_cut_behind_our_back_ends_early_past_the_page_cache() {
+    let dir = TempDir::new("direct-cut");
+    let fs = LocalFs::new(dir.path(), Arc::new(Pool::new("fs", 2))).unwrap().past_page_cache();
+    let mut writer = fs.create(&path("f"), Storage::Data).await.unwrap();
+    writer.append(Bytes::from(vec![1; 10_000])).await.unwrap();
+    let reader = fs.open_uncached(&path("f")).await.unwrap();
+    std::fs::OpenOptions::new().write(true).open(dir.path().join("f")).unwrap().set_len(100).unwrap();
+    assert!(matches!(reader.read_at(0, 10_000).await, Err(Error::PastEnd { .. })));
+    assert_eq!(reader.read_at(10, 90).await.unwrap().len(), 90);
+}
+
+#[tokio::test]
 async fn a_call_given_up_half_way_ends_the_file() {
     let dir = TempDir::new("given-up");
     let pool = Arc::new(Pool::new("fs", 1));

@@ -290,5 +290,6 @@ async fn try_load(
         return Ok(Err(Fault::Damaged("block reaches behind the end of blocks")));
     }
     let on_disk = file.read_at(target.offset, len).await?;
-    Ok(Block::decode(on_disk, file_id, target.offset, format))
+    let block = Block::decode(on_disk, file_id, target.offset, format);
+    Ok(block.map(|block| block.with_spare(file.spare_bytes())))
 }

@@ -198,7 +198,8 @@ struct Data {
 }
 
 impl Data {
-    async fn open(env: &Env, dir: &Path) -> Result<Data, String> {
+    async fn open(env: &Env, config: &Config) -> Result<Data, String> {
+        let dir = &config.root_dir;
         let shown = dir.display();
         make_directory(dir).map_err(|error| format!("cannot make the data directory {shown}: {error}"))?;
         let root = RootDir::new(FilePath::root());
@@ -211,7 +212,10 @@ impl Data {
                 Refused::Io(error) => format!("cannot lock the data directory {shown}: {error}"),
             })?;
         let pool = Arc::new(Pool::new("disk", DISK_THREADS));
-        let local = fs::local::LocalFs::new(dir, pool).map_err(|error| format!("{shown}: {error}"))?;
+        let mut local = fs::local::LocalFs::new(dir, pool).map_err(|error| format!("{shown}: {error}"))?;
+        if config.reads_directly(base::memory::limit_bytes()) {
+            local = local.past_page_cache();
+        }
         let fs: Arc<dyn FileSystem> = Arc::new(local);
         let identity = match root.open_or_create(&*fs, &*env.random).await {
             Ok(identity) => identity,
@@ -235,7 +239,7 @@ async fn serve(env: Env, config: Config) -> Result<(), String> {
     let started = env.clock.monotonic();
     let limits = Limits::of(&config, os::raise_open_files());
     let listeners = Listeners::bind(&env, &config).await?;
-    let data = Data::open(&env, &config.root_dir).await?;
+    let data = Data::open(&env, &config).await?;
     let stop = Stop::new();
     let node = Node::start(&env, &config, &limits, &data, &listeners, &stop).await?;
     let addresses = Addresses::of(&listeners);

@@ -68,6 +68,10 @@ options! {
         memstore_lower_fraction: f64 = "hbase.regionserver.global.memstore.size.lower.limit", "0.95", fraction;
         /// The part of the memory for cached blocks. With the memstores' part no more than 0.8.
         block_cache_fraction: f64 = "hfile.block.cache.size", "0.4", fraction;
+        /// Whether blocks are read past the system's page cache, which then keeps no second copy of them.
+        ///
+        /// `auto`: if the memory is more than half of its limit, so that the system has less to cache with than the server.
+        direct_reads: Option<bool> = "grampus.reads.direct", "auto", flag_or_auto;
     }
     "Memstores" {
         /// Bytes a region's memstore holds before it is flushed to files. A table may have its own.
@@ -303,6 +307,11 @@ impl Config {
             requests: third.min(self.call_queue_bytes_max),
             answers: third,
         }
+    }
+
+    /// Whether blocks are read past the page cache, where the process may have `limit`.
+    pub fn reads_directly(&self, limit: u64) -> bool {
+        self.direct_reads.unwrap_or(self.memory.of(limit) > limit / 2)
     }
 
     /// Bytes of the largest request, where requests have `requests_bytes` together.

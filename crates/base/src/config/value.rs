@@ -186,6 +186,16 @@ pub(super) mod flag {
     }
 }
 
+pub(super) mod flag_or_auto {
+    pub(crate) const FORM: &str = "`true`, `false` or `auto`";
+    pub(crate) fn parse(text: &str) -> super::Parsed<Option<bool>> {
+        if text.eq_ignore_ascii_case("auto") {
+            return Ok(None);
+        }
+        super::flag::parse(text).map(Some).map_err(|_| format!("expected {FORM}"))
+    }
+}
+
 fn number_in(text: &str, range: std::ops::RangeInclusive<f64>, form: &str) -> Parsed<f64> {
     // NaN is in no range.
     text.parse().ok().filter(|number| range.contains(number)).ok_or_else(|| format!("expected {form}"))

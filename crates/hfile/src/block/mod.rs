@@ -97,6 +97,15 @@ impl Block {
         })
     }
 
+    /// The same block, where the buffer that was decoded is larger by `bytes` than what was in it.
+    pub(crate) fn with_spare(mut self, bytes: usize) -> Block {
+        // One that was decompressed does not keep that buffer.
+        if self.buffer_len > self.payload.len() {
+            self.buffer_len += bytes;
+        }
+        self
+    }
+
     /// The file it is of.
     pub fn file_id(&self) -> u64 {
         self.file_id

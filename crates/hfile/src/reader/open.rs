@@ -32,7 +32,7 @@ pub(super) async fn open(
     file_id: u64,
     options: OpenOptions,
 ) -> Result<Arc<Reader>> {
-    let file = fs.open(path).await?;
+    let file = fs.open_uncached(path).await?;
     let tail_at = file.len().saturating_sub(TAIL_LEN);
     let tail = file.read_at(tail_at, (file.len() - tail_at) as usize).await?;
     let damaged = |fault: Fault| fault.at(path, file.len());

@@ -6,6 +6,7 @@
 //! * [`checksum`], [`compression`], [`varint`]: the two CRCs, the codecs of files and cell blocks, the integers of
 //!   variable length;
 //! * [`config`], [`memory`]: options declared once (key, default, form, effect), and the memory there is;
+//! * [`pages`]: memory in whole pages that goes back to the system when it is let go;
 //! * [`metrics`]: counters and gauges that `/jmx` shows;
 //! * [`testing`]: an [`env::Env`] from a seed, for the tests of every crate.
 //!
@@ -17,6 +18,7 @@ pub mod config;
 pub mod env;
 pub mod memory;
 pub mod metrics;
+pub mod pages;
 pub mod pool;
 pub mod prefetch;
 pub mod testing;

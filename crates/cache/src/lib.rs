@@ -6,6 +6,7 @@
 //!
 //! * HFiles never change and a file's number is never given twice, so a value is never stale, only unwanted;
 //! * weight is the memory an entry takes; the sum of weights never exceeds the capacity;
+//! * values of a class that has a share of its own are not evicted while their class has no more than that;
 //! * a value outlives its eviction for as long as somebody holds it;
 //! * a load that fails, or whose future is dropped, leaves nothing behind: the next waiter tries for itself.
 //!
@@ -14,10 +15,12 @@
 //! Knows nothing about: what a block is, how it is read, which blocks are worth keeping.
 
 mod eviction;
+mod keeping;
 #[cfg(test)]
 mod tests;
 
 use std::future::Future;
+use std::sync::Arc;
 
 use base::metrics::Counter;
 use bytes::Bytes;
@@ -25,6 +28,7 @@ use quick_cache::sync::Cache;
 use quick_cache::{DefaultHashBuilder, OptionsBuilder, Weighter};
 
 use eviction::Evictions;
+use keeping::Keeping;
 
 /// Where a block is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -35,10 +39,26 @@ pub struct BlockKey {
     pub offset: u64,
 }
 
+/// Who goes first when memory is wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Class {
+    /// What was asked for least.
+    Usual,
+    /// What its owner wants kept: goes only from what such values have beyond a quarter of the capacity.
+    Favoured,
+    /// What leads to other values, or spares looking for them: the same, with a quarter of its own.
+    Guide,
+}
+
 /// What takes memory.
 pub trait Weighted {
-    /// Bytes of memory that go when the last handle of this value goes.
+    /// Bytes of memory that go when the last handle of this value goes; never changes.
     fn weight(&self) -> usize;
+
+    /// Its class; never changes.
+    fn class(&self) -> Class {
+        Class::Usual
+    }
 }
 
 impl Weighted for Bytes {
@@ -50,6 +70,10 @@ impl Weighted for Bytes {
 impl<T: Weighted + ?Sized> Weighted for std::sync::Arc<T> {
     fn weight(&self) -> usize {
         (**self).weight()
+    }
+
+    fn class(&self) -> Class {
+        (**self).class()
     }
 }
 
@@ -97,6 +121,7 @@ pub struct Stats {
 pub struct BlockCache<V> {
     cache: Cache<BlockKey, V, ByWeight, DefaultHashBuilder, Evictions>,
     evictions: Evictions,
+    keeping: Arc<Keeping>,
     hits: Counter,
     misses: Counter,
     loads: Counter,
@@ -115,11 +140,13 @@ impl<V: Weighted + Clone> BlockCache<V> {
             .weight_capacity(whole_shards(capacity_bytes, shards))
             .build()
             .expect("capacity and number of items are given");
-        let evictions = Evictions::default();
+        let keeping = Arc::new(Keeping::new(capacity_bytes, shards));
+        let evictions = Evictions::new(keeping.clone());
         let cache = Cache::with_options(options, ByWeight, DefaultHashBuilder::default(), evictions.clone());
         BlockCache {
             cache,
             evictions,
+            keeping,
             hits: Counter::new(),
             misses: Counter::new(),
             loads: Counter::new(),
@@ -146,6 +173,11 @@ impl<V: Weighted + Clone> BlockCache<V> {
         found
     }
 
+    /// The value of `key`, if it is there. Neither counts nor tells the cache that the value is wanted.
+    pub fn peek(&self, key: &BlockKey) -> Option<V> {
+        self.cache.peek(key)
+    }
+
     /// Whether `key` is there. Neither counts nor tells the cache that the value is wanted.
     pub fn contains(&self, key: &BlockKey) -> bool {
         self.cache.contains_key(key)
@@ -153,6 +185,7 @@ impl<V: Weighted + Clone> BlockCache<V> {
 
     /// Puts a value in that was made without being asked for (a block just written, or read ahead).
     pub fn insert(&self, key: BlockKey, value: V) {
+        self.keeping.comes(&value);
         self.cache.insert(key, value);
     }
 
@@ -175,8 +208,11 @@ impl<V: Weighted + Clone> BlockCache<V> {
         match load.await {
             Ok(value) => {
                 self.loads.increment();
+                self.keeping.comes(&value);
                 // Refused if the key was inserted meanwhile; the caller has its value anyway.
-                let _ = guard.insert(value.clone());
+                if let Err(refused) = guard.insert(value.clone()) {
+                    self.keeping.goes(&refused);
+                }
                 Ok(value)
             }
             Err(error) => {
@@ -190,17 +226,27 @@ impl<V: Weighted + Clone> BlockCache<V> {
     ///
     /// A load of that file still under way comes in after it, and goes as all that nobody asks for.
     pub fn evict_file(&self, file_id: u64) {
-        self.cache.retain(|key, _| key.file_id != file_id);
+        self.cache.retain(|key, value| {
+            let stays = key.file_id != file_id;
+            if !stays {
+                self.keeping.goes(value);
+            }
+            stays
+        });
     }
 
     /// Drops all values.
     pub fn clear(&self) {
-        self.cache.clear();
+        self.cache.retain(|_, value| {
+            self.keeping.goes(value);
+            false
+        });
     }
 
     /// Changes the capacity; a smaller one evicts at once. The number of shards, and with it the largest value that
     /// is kept, stays in proportion.
     pub fn set_capacity(&self, capacity_bytes: u64) {
+        self.keeping.set_capacity(capacity_bytes);
         self.cache.set_capacity(whole_shards(capacity_bytes, self.cache.num_shards()));
     }
 

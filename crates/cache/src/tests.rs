@@ -34,6 +34,87 @@ impl Weighted for Heavy {
     }
 }
 
+/// A block of a class.
+#[derive(Clone)]
+struct Classed(usize, Class);
+
+impl Weighted for Classed {
+    fn weight(&self) -> usize {
+        self.0
+    }
+
+    fn class(&self) -> Class {
+        self.1
+    }
+}
+
+/// How many of the values at these keys are there.
+fn there(cache: &BlockCache<Classed>, keys: impl Iterator<Item = BlockKey>) -> usize {
+    keys.filter(|key| cache.contains(key)).count()
+}
+
+#[test]
+fn classes_keep_their_share_whatever_is_asked_for() {
+    let cache = BlockCache::new(4 << 20);
+    // Both within their quarters, and never asked for again.
+    for offset in 0..50 {
+        cache.insert(key(1, offset), Classed(10_000, Class::Guide));
+        cache.insert(key(2, offset), Classed(10_000, Class::Favoured));
+    }
+    for round in 0..5 {
+        for offset in 0..1000 {
+            cache.insert(key(3, offset), Classed(10_000, Class::Usual));
+            cache.get(&key(3, offset / 2 + round));
+        }
+    }
+    assert_eq!(there(&cache, (0..50).map(|offset| key(1, offset))), 50);
+    assert_eq!(there(&cache, (0..50).map(|offset| key(2, offset))), 50);
+    assert!(cache.stats().weight_bytes <= 4 << 20);
+}
+
+#[test]
+fn a_class_beyond_its_share_gives_way() {
+    for class in [Class::Guide, Class::Favoured] {
+        let cache = BlockCache::new(1 << 20);
+        for offset in 0..1000 {
+            cache.insert(key(1, offset), Classed(10_000, class));
+            assert!(cache.stats().weight_bytes <= 1 << 20);
+        }
+        // Ten at a time, again and again.
+        for wanted in (0..100).flat_map(|round| (0..50).map(move |i| round * 10 + i % 10)) {
+            if cache.get(&key(2, wanted)).is_none() {
+                cache.insert(key(2, wanted), Classed(10_000, Class::Usual));
+            }
+        }
+        let left = there(&cache, (0..1000).map(|offset| key(1, offset)));
+        assert!((20..60).contains(&left), "{left} of a class that may keep 25");
+    }
+}
+
+#[tokio::test]
+async fn what_classes_have_is_counted_to_the_last() {
+    let random = SeededRandom::new(9);
+    let cache = BlockCache::new(1 << 20);
+    for step in 0..5000 {
+        let class = [Class::Usual, Class::Favoured, Class::Guide][(random.next_u64() % 3) as usize];
+        let value = Classed((random.next_u64() % 60_000) as usize, class);
+        let at = key(random.next_u64() % 5, random.next_u64() % 100);
+        match random.next_u64() % 50 {
+            0 => cache.evict_file(at.file_id),
+            1 => cache.set_capacity((1 << 18) + random.next_u64() % (1 << 20)),
+            2..10 => {
+                let _ = cache.load_with(at, async { Ok::<_, ()>(value) }).await;
+            }
+            _ => cache.insert(at, value),
+        }
+        let stats = cache.stats();
+        assert!(stats.weight_bytes <= stats.capacity_bytes, "after {step}: {stats:?}");
+    }
+    cache.clear();
+    assert_eq!(cache.keeping.counted(), [0, 0]);
+    assert_eq!(cache.stats().weight_bytes, 0);
+}
+
 async fn loaded(value: Bytes) -> Result<Bytes, &'static str> {
     Ok(value)
 }

@@ -10,6 +10,7 @@ mod open;
 use std::sync::Arc;
 use std::sync::atomic::{self, AtomicBool};
 
+use base::pages::Pages;
 use bytes::Bytes;
 use cell::{CellOrder, KeyBuf, key};
 use fs::{FilePath, FileReader, FileSystem};
@@ -199,7 +200,7 @@ impl Reader {
         {
             // A cached block must not keep the whole run in memory; what is decompressed is copied anyway.
             let on_disk = match self.format.codec {
-                Codec::None => Bytes::copy_from_slice(on_disk),
+                Codec::None => Bytes::from_owner(Pages::copy_of(on_disk)),
                 _ => run.slice_ref(on_disk),
             };
             let Ok(block) = Block::decode(on_disk, self.file_id, first.offset + at as u64, &self.format)

@@ -3,12 +3,16 @@
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::ptr::{self, NonNull};
 
+use base::pages::Pages;
+
 /// Alignment of all that is given out.
 pub(super) const ALIGN: usize = 8;
 /// Size of the first chunk: thousands of regions with a handful of cells each must cost little.
 const CHUNK_BYTES_MIN: usize = 4 << 10;
 /// Size that chunks grow to, each as large as all before it together.
 const CHUNK_BYTES_MAX: usize = 2 << 20;
+/// Chunks from this size on are pages, which go back to the system at once: the block cache may want the memory.
+const PAGES_BYTES_MIN: usize = 64 << 10;
 
 /// Chunks of memory; freed when it is dropped.
 pub(super) struct Arena {
@@ -20,9 +24,44 @@ pub(super) struct Arena {
     free_len: usize,
 }
 
-struct Chunk {
-    start: NonNull<u8>,
-    layout: Layout,
+enum Chunk {
+    Small(NonNull<u8>, Layout),
+    Pages(Pages),
+}
+
+impl Chunk {
+    fn new(len: usize) -> Chunk {
+        if len >= PAGES_BYTES_MIN {
+            return Chunk::Pages(Pages::new(len));
+        }
+        let layout = Layout::from_size_align(len, ALIGN).expect("a chunk's length is far below isize::MAX");
+        // SAFETY: the layout's size is not zero: nothing empty is asked for.
+        let Some(start) = NonNull::new(unsafe { alloc(layout) }) else { handle_alloc_error(layout) };
+        Chunk::Small(start, layout)
+    }
+
+    fn start(&self) -> NonNull<u8> {
+        match self {
+            Chunk::Small(start, _) => *start,
+            Chunk::Pages(pages) => pages.start(),
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        match self {
+            Chunk::Small(_, layout) => layout.size(),
+            Chunk::Pages(pages) => pages.capacity(),
+        }
+    }
+}
+
+impl Drop for Chunk {
+    fn drop(&mut self) {
+        if let Chunk::Small(start, layout) = self {
+            // SAFETY: allocated with this layout; whoever drops the arena says that nobody uses its memory any more.
+            unsafe { dealloc(start.as_ptr(), *layout) };
+        }
+    }
 }
 
 // SAFETY: the arena owns its chunks, and hands out each byte once.
@@ -60,20 +99,10 @@ impl Arena {
     }
 
     fn new_chunk(&mut self, len: usize) -> NonNull<u8> {
-        let layout = Layout::from_size_align(len, ALIGN).expect("a chunk's length is far below isize::MAX");
-        // SAFETY: the layout's size is not zero: nothing empty is asked for.
-        let Some(start) = NonNull::new(unsafe { alloc(layout) }) else { handle_alloc_error(layout) };
-        self.chunks.push(Chunk { start, layout });
-        self.chunk_bytes += len;
+        let chunk = Chunk::new(len);
+        let start = chunk.start();
+        self.chunk_bytes += chunk.bytes();
+        self.chunks.push(chunk);
         start
-    }
-}
-
-impl Drop for Arena {
-    fn drop(&mut self) {
-        for chunk in &self.chunks {
-            // SAFETY: allocated with this layout; whoever drops the arena says that nobody uses its memory any more.
-            unsafe { dealloc(chunk.start.as_ptr(), chunk.layout) };
-        }
     }
 }

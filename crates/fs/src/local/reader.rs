@@ -1,12 +1,14 @@
 //! Reading at any offset: from the page cache at once, else on the pool.
 
 use std::io::IoSliceMut;
+use std::mem::MaybeUninit;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use base::BoxFuture;
+use base::pages::Pages;
 use bytes::Bytes;
-use rustix::io::{Errno, ReadWriteFlags, retry_on_intr};
+use rustix::io::{Errno, ReadWriteFlags};
 
 use super::handle::{Handle, error_of};
 use crate::{Error, FilePath, FileReader, Result};
@@ -21,22 +23,29 @@ pub(super) struct ReadPath {
 }
 
 impl ReadPath {
-    // Reads what is in memory, up to all of `buffer`, and says how much that was.
-    fn read_cached(&self, handle: &Handle, buffer: &mut [u8], offset: u64) -> usize {
-        if buffer.len() > INLINE_BYTES_MAX || self.waits_only.load(Ordering::Relaxed) {
-            return 0;
+    // Reads what is in memory, up to `len` bytes.
+    fn read_cached(&self, handle: &Handle, pages: &mut Pages, offset: u64, len: usize) {
+        if len > INLINE_BYTES_MAX || self.waits_only.load(Ordering::Relaxed) {
+            return;
         }
-        match rustix::io::preadv2(handle.fd(), &mut [IoSliceMut::new(buffer)], offset, ReadWriteFlags::NOWAIT)
-        {
-            Ok(len) => len,
-            Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => {
-                self.waits_only.store(true, Ordering::Relaxed);
-                0
-            }
-            // Not in memory; or a true error, which the read that waits meets again.
-            Err(_) => 0,
+        let read = pages.fill(|spare| {
+            // The call that does not wait takes no memory that nothing was written to.
+            let zeroed = zeroed(&mut spare[..len]);
+            let mut parts = [IoSliceMut::new(zeroed)];
+            let read = rustix::io::preadv2(handle.fd(), &mut parts, offset, ReadWriteFlags::NOWAIT)?;
+            Ok(&mut zeroed[..read])
+        });
+        if let Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) = read {
+            self.waits_only.store(true, Ordering::Relaxed);
         }
+        // Any other: not in memory; or a true error, which the read that waits meets again.
     }
+}
+
+fn zeroed(spare: &mut [MaybeUninit<u8>]) -> &mut [u8] {
+    spare.fill(MaybeUninit::new(0));
+    // SAFETY: all of it was just written.
+    unsafe { spare.assume_init_mut() }
 }
 
 pub(super) struct LocalReader {
@@ -57,35 +66,43 @@ impl LocalReader {
         if end > self.len {
             return Err(Error::PastEnd { path: self.path.clone(), end });
         }
-        let mut buffer = vec![0; len];
-        let have = self.reads.read_cached(&self.handle, &mut buffer, offset);
-        if have < len {
+        if len == 0 {
+            return Ok(Bytes::new());
+        }
+        let mut pages = Pages::new(len);
+        self.reads.read_cached(&self.handle, &mut pages, offset, len);
+        if pages.as_ref().len() < len {
             let handle = self.handle.clone();
             let filled = self.handle.pool().run(move || {
-                let read = read_exact(&handle, &mut buffer[have..], offset + have as u64);
-                (buffer, read)
+                let read = read_exact(&handle, &mut pages, offset, len);
+                (pages, read)
             });
             let (filled, read) = filled.await;
-            buffer = filled;
+            pages = filled;
             if !read.map_err(|errno| error_of(&self.path, "read", errno))? {
                 return Err(Error::PastEnd { path: self.path.clone(), end });
             }
         }
-        Ok(Bytes::from(buffer))
+        Ok(Bytes::from_owner(pages))
     }
 }
 
-// False: the file ends before the buffer is full.
-fn read_exact(handle: &Handle, mut buffer: &mut [u8], mut offset: u64) -> rustix::io::Result<bool> {
-    while !buffer.is_empty() {
-        let len = retry_on_intr(|| rustix::io::pread(handle.fd(), &mut *buffer, offset))?;
-        if len == 0 {
-            return Ok(false);
+// Reads up to `len` bytes of the file from `offset` on, of which `pages` has the first already. False: the file ends before.
+fn read_exact(handle: &Handle, pages: &mut Pages, offset: u64, len: usize) -> rustix::io::Result<bool> {
+    loop {
+        let have = pages.as_ref().len();
+        if have == len {
+            return Ok(true);
         }
-        offset += len as u64;
-        buffer = &mut buffer[len..];
+        let at = offset + have as u64;
+        let read = pages
+            .fill(|spare| rustix::io::pread(handle.fd(), &mut spare[..len - have], at).map(|(read, _)| read));
+        match read {
+            Ok(0) => return Ok(false),
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(errno) => return Err(errno),
+        }
     }
-    Ok(true)
 }
 
 impl FileReader for LocalReader {

@@ -16,6 +16,7 @@ pub(crate) mod tags;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use base::pages::{PAGE_BYTES, Pages};
 use bytes::Bytes;
 use cell::CellOrder;
 
@@ -74,7 +75,9 @@ impl Block {
             // A block without payload is stored as the codec's empty frame, or as nothing at all.
             _ if header.plain_len == 0 => Bytes::new(),
             Codec::Packed(algorithm) => {
-                compression::decompress(algorithm, &stored, header.plain_len as usize)?.into()
+                // In pages, as all that is cached; what a decompressor fills is soon the next one's again.
+                let plain = compression::decompress(algorithm, &stored, header.plain_len as usize)?;
+                Bytes::from_owner(Pages::copy_of(&plain))
             }
         };
         let body = match header.kind {
@@ -145,7 +148,7 @@ impl Block {
             Body::Index(index) => index.heap_len(),
             Body::Other => 0,
         };
-        size_of::<Block>() + self.buffer_len + beside
+        size_of::<Block>() + self.buffer_len.next_multiple_of(PAGE_BYTES) + beside
     }
 
     /// Asks the processor for what a seek to `row` looks at first.

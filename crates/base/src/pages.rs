@@ -1,0 +1,275 @@
+//! Memory in whole pages that goes back to the system when it is let go.
+//!
+//! Blocks and memstores are what a server's memory is, and by turns one has what the other had. A general allocator keeps
+//! what was freed for things of the same size; this one keeps addresses, which cost nothing, and gives the memory behind
+//! them back, so that the process takes what it counts. Runs of the same number of pages follow each other in the same
+//! place, so that nothing is ever cut or joined. A little is kept at hand for the next run of that size, because fresh
+//! pages cost the kernel time.
+
+use std::mem::MaybeUninit;
+use std::ptr::{self, NonNull};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
+
+/// Bytes of a page, and what addresses are multiples of: the least that the system gives and takes.
+pub const PAGE_BYTES: usize = 4096;
+/// Runs of more pages are the system's own business.
+const RUN_PAGES_MAX: usize = 512;
+/// Addresses that are asked for at a time; none of them is memory before it is written to.
+const RESERVE_BYTES: usize = 64 << 20;
+/// Memory kept at hand for runs of one size.
+const AT_HAND_BYTES_MAX: usize = 2 << 20;
+/// The same for all sizes together.
+const ALL_AT_HAND_BYTES_MAX: usize = 16 << 20;
+
+/// A run of pages, the first bytes of which are filled.
+#[derive(Debug)]
+pub struct Pages {
+    start: NonNull<u8>,
+    pages: usize,
+    filled: usize,
+}
+
+// SAFETY: the memory is owned; it changes through `&mut self` only.
+unsafe impl Send for Pages {}
+// SAFETY: as above.
+unsafe impl Sync for Pages {}
+
+impl Pages {
+    /// At least `bytes` bytes, which must not be 0; nothing is filled yet.
+    pub fn new(bytes: usize) -> Pages {
+        assert!(bytes > 0, "no pages for no bytes");
+        let pages = bytes.div_ceil(PAGE_BYTES);
+        let start = if pages > RUN_PAGES_MAX { map(pages * PAGE_BYTES) } else { Store::lock().take(pages) };
+        Pages { start, pages, filled: 0 }
+    }
+
+    /// A copy of `bytes`, which must not be empty.
+    pub fn copy_of(bytes: &[u8]) -> Pages {
+        let mut pages = Pages::new(bytes.len());
+        let copied = pages.fill(|spare| Ok::<_, ()>(spare[..bytes.len()].write_copy_of_slice(bytes)));
+        debug_assert_eq!(copied, Ok(bytes.len()));
+        pages
+    }
+
+    /// Bytes of memory it takes.
+    pub fn capacity(&self) -> usize {
+        self.pages * PAGE_BYTES
+    }
+
+    /// The first byte; what lies behind is this run's up to its capacity, filled or not.
+    pub fn start(&self) -> NonNull<u8> {
+        self.start
+    }
+
+    /// Lets `fill` write to the bytes behind the filled ones; it returns those that it wrote, from the first on. Returns how
+    /// many.
+    ///
+    /// # Errors
+    /// Those of `fill`.
+    ///
+    /// # Panics
+    /// If what `fill` returns is not the beginning of what it was given.
+    pub fn fill<E>(
+        &mut self,
+        fill: impl for<'a> FnOnce(&'a mut [MaybeUninit<u8>]) -> Result<&'a mut [u8], E>,
+    ) -> Result<usize, E> {
+        let room = self.capacity() - self.filled;
+        // SAFETY: within the run, and borrowed as `self` is; may be uninitialized.
+        let spare = unsafe {
+            std::slice::from_raw_parts_mut(
+                self.start.as_ptr().add(self.filled).cast::<MaybeUninit<u8>>(),
+                room,
+            )
+        };
+        let first = spare.as_ptr().cast::<u8>();
+        let written = fill(spare)?;
+        assert!(ptr::eq(written.as_ptr(), first) && written.len() <= room, "other bytes than those to fill");
+        let len = written.len();
+        self.filled += len;
+        Ok(len)
+    }
+}
+
+impl AsRef<[u8]> for Pages {
+    fn as_ref(&self) -> &[u8] {
+        // SAFETY: the first `filled` bytes were written, and change through `&mut self` only.
+        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.filled) }
+    }
+}
+
+impl Drop for Pages {
+    fn drop(&mut self) {
+        if self.pages <= RUN_PAGES_MAX {
+            Store::lock().put_back(self.start, self.pages);
+            return;
+        }
+        // SAFETY: mapped with this length, and nobody else has it.
+        let unmapped = unsafe { munmap(self.start.as_ptr().cast(), self.capacity()) };
+        debug_assert!(unmapped.is_ok());
+    }
+}
+
+/// Fresh addresses, whose memory comes when it is written to. Ends the process where there are none, as allocators do.
+fn map(bytes: usize) -> NonNull<u8> {
+    let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
+    // SAFETY: a new mapping at an address of the system's choice touches nothing that exists.
+    let mapped = unsafe { mmap_anonymous(ptr::null_mut(), bytes, ProtFlags::READ | ProtFlags::WRITE, flags) };
+    match mapped.ok().and_then(|start| NonNull::new(start.cast())) {
+        Some(start) => start,
+        None => {
+            let layout = std::alloc::Layout::from_size_align(bytes, PAGE_BYTES).expect("a length of memory");
+            std::alloc::handle_alloc_error(layout)
+        }
+    }
+}
+
+/// Runs that nobody has, by their number of pages.
+struct Store {
+    sizes: Vec<Free>,
+    /// Addresses not given out yet.
+    reserve: Option<NonNull<u8>>,
+    reserve_bytes: usize,
+    at_hand_bytes: usize,
+}
+
+/// Runs of one size that nobody has.
+#[derive(Default)]
+struct Free {
+    /// With memory behind them.
+    at_hand: Vec<NonNull<u8>>,
+    /// Addresses only.
+    bare: Vec<NonNull<u8>>,
+}
+
+// SAFETY: what it points to is owned by nobody else.
+unsafe impl Send for Store {}
+
+static STORE: Mutex<Store> =
+    Mutex::new(Store { sizes: Vec::new(), reserve: None, reserve_bytes: 0, at_hand_bytes: 0 });
+
+impl Store {
+    fn lock() -> MutexGuard<'static, Store> {
+        // Lists of runs: whole after any panic, there being none in between.
+        STORE.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn take(&mut self, pages: usize) -> NonNull<u8> {
+        if self.sizes.is_empty() {
+            self.sizes.resize_with(RUN_PAGES_MAX + 1, Free::default);
+        }
+        if let Some(run) = self.sizes[pages].at_hand.pop() {
+            self.at_hand_bytes -= pages * PAGE_BYTES;
+            return run;
+        }
+        match self.sizes[pages].bare.pop() {
+            Some(run) => run,
+            None => self.take_new(pages * PAGE_BYTES),
+        }
+    }
+
+    fn take_new(&mut self, bytes: usize) -> NonNull<u8> {
+        let start = match self.reserve {
+            Some(start) if self.reserve_bytes >= bytes => start,
+            // What was left is given up: addresses, no memory.
+            _ => {
+                self.reserve_bytes = RESERVE_BYTES;
+                map(RESERVE_BYTES)
+            }
+        };
+        self.reserve_bytes -= bytes;
+        // SAFETY: within the reserve or at its end.
+        self.reserve = Some(unsafe { start.add(bytes) });
+        start
+    }
+
+    fn put_back(&mut self, run: NonNull<u8>, pages: usize) {
+        let bytes = pages * PAGE_BYTES;
+        let free = &mut self.sizes[pages];
+        let keeps = (free.at_hand.len() + 1) * bytes <= AT_HAND_BYTES_MAX
+            && self.at_hand_bytes + bytes <= ALL_AT_HAND_BYTES_MAX;
+        if keeps {
+            free.at_hand.push(run);
+            self.at_hand_bytes += bytes;
+            return;
+        }
+        // SAFETY: nobody has the run; what it held need not stay.
+        let given_back = unsafe { madvise(run.as_ptr().cast(), bytes, Advice::LinuxDontNeed) };
+        debug_assert!(given_back.is_ok());
+        free.bare.push(run);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::env::Random;
+    use crate::testing::SeededRandom;
+
+    fn filled(bytes: usize, with: u8) -> Pages {
+        Pages::copy_of(&vec![with; bytes])
+    }
+
+    #[test]
+    fn runs_are_apart_and_keep_what_was_written() {
+        let random = SeededRandom::new(5);
+        let mut held: Vec<(Pages, u8, usize)> = Vec::new();
+        for step in 0..3000_u32 {
+            let bytes = 1 + (random.next_u64() % 200_000) as usize;
+            held.push((filled(bytes, step as u8), step as u8, bytes));
+            if held.len() > 100 {
+                let (pages, with, bytes) = held.swap_remove((random.next_u64() % 100) as usize);
+                assert!(pages.as_ref().iter().all(|byte| *byte == with) && pages.as_ref().len() == bytes);
+            }
+        }
+        for (pages, with, bytes) in held {
+            assert!(pages.as_ref().iter().all(|byte| *byte == with) && pages.as_ref().len() == bytes);
+        }
+    }
+
+    #[test]
+    fn a_run_begins_at_a_page_and_has_whole_ones() {
+        for (bytes, capacity) in [(1, 4096), (4096, 4096), (4097, 8192), (3 << 20, 3 << 20)] {
+            let pages = Pages::new(bytes);
+            assert_eq!((pages.capacity(), pages.start().as_ptr() as usize % PAGE_BYTES), (capacity, 0));
+            assert!(pages.as_ref().is_empty());
+        }
+    }
+
+    #[test]
+    fn it_is_filled_in_steps() {
+        let mut pages = Pages::new(10);
+        assert_eq!(pages.fill(|spare| Ok::<_, ()>(spare[..3].write_copy_of_slice(&[1; 3]))), Ok(3));
+        assert_eq!(pages.fill(|_| Err("no")), Err("no"));
+        assert_eq!(pages.fill(|spare| Ok::<_, ()>(spare[..2].write_copy_of_slice(&[2; 2]))), Ok(2));
+        assert_eq!(pages.as_ref(), [1, 1, 1, 2, 2]);
+    }
+
+    #[test]
+    #[should_panic(expected = "other bytes")]
+    fn what_is_filled_must_be_its_own() {
+        let _ = Pages::new(10).fill(|spare| Ok::<_, ()>(spare[1..2].write_copy_of_slice(&[1])));
+    }
+
+    #[test]
+    fn memory_goes_back() {
+        let mut store = Store { sizes: Vec::new(), reserve: None, reserve_bytes: 0, at_hand_bytes: 0 };
+        let runs: Vec<_> = (0..100).map(|_| store.take(17)).collect();
+        let before = runs.clone();
+        for run in runs {
+            // SAFETY: the run is this test's.
+            unsafe { run.as_ptr().write(7) };
+            store.put_back(run, 17);
+        }
+        let free = &store.sizes[17];
+        assert_eq!(free.at_hand.len(), AT_HAND_BYTES_MAX / (17 * PAGE_BYTES));
+        assert_eq!(free.at_hand.len() + free.bare.len(), 100);
+        // SAFETY: addresses of this store, which nobody else reads.
+        let zeroed = free.bare.iter().all(|run| unsafe { run.as_ptr().read() } == 0);
+        assert!(zeroed, "what is given back is memory no more");
+        let again: Vec<_> = (0..100).map(|_| store.take(17)).collect();
+        assert!(again.iter().all(|run| before.contains(run)), "addresses are used again");
+        assert_eq!(store.at_hand_bytes, 0);
+    }
+}

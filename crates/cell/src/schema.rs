@@ -434,6 +434,10 @@ impl FamilyDescriptor {
     pub fn block_cache(&self) -> bool {
         self.attribute("BLOCKCACHE").is_none_or(|text| is_true(Some(text)))
     }
+    /// Whether an attribute that is false by default is true.
+    pub fn is_set(&self, name: &str) -> bool {
+        is_true(self.attribute(name))
+    }
     /// The first compression it asks for, for flushes or compactions, of which no file can be written here; as it names it.
     pub fn foreign_compression(&self) -> Option<&str> {
         ["COMPRESSION", "COMPRESSION_COMPACT", "COMPRESSION_COMPACT_MAJOR", "COMPRESSION_COMPACT_MINOR"]

@@ -18,6 +18,7 @@
 //! Usable as a library without a server. Knows nothing about: protobuf, sockets, ZooKeeper, Java class names.
 
 pub mod budget;
+pub mod caching;
 pub mod chores;
 pub mod compaction;
 pub mod error;

@@ -27,6 +27,7 @@ mod output;
 mod read;
 mod split;
 mod split_policy;
+mod warmth;
 mod write;
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};

@@ -41,6 +41,7 @@ mod select;
 mod sink;
 mod source;
 mod store;
+mod watched;
 mod write_order;
 
 pub use compact::{CompactionScanner, Retention};

@@ -86,6 +86,15 @@ impl Output {
         target
     }
 
+    /// The bytes of the block that was added last.
+    pub(crate) fn last(&self, target: Target) -> &[u8] {
+        &self.pending[self.pending.len() - target.len as usize..]
+    }
+
+    pub(crate) fn codec(&self) -> Codec {
+        self.codec
+    }
+
     /// Adds bytes that are no block.
     pub(crate) fn put_bytes(&mut self, bytes: &[u8]) {
         self.pending.extend_from_slice(bytes);

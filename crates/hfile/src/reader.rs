@@ -187,12 +187,23 @@ impl Reader {
     /// # Errors
     /// As [`Reader::load`], for the first block.
     pub async fn load_run(&self, first: &BlockRef, bytes: usize) -> Result<Vec<Arc<Block>>> {
-        let room = self.blocks_end().saturating_sub(first.offset);
-        let len = (bytes.max(first.len as usize) as u64).min(room) as usize;
-        if len <= first.len as usize {
-            return Ok(vec![self.load(first).await?]);
+        if bytes > first.len as usize {
+            let blocks = self.load_from(first.offset, bytes).await?;
+            if blocks.first().is_some_and(|block| block.kind() == first.kind) {
+                return Ok(blocks);
+            }
         }
-        let run = self.file.read_at(first.offset, len).await?;
+        Ok(vec![self.load(first).await?])
+    }
+
+    /// The blocks, of whatever kind, in about `bytes` bytes from `offset` on, where a block must start; 0 is one. Those
+    /// that are whole and sound, up to the first that is not: none at the end of the blocks, and none behind.
+    ///
+    /// # Errors
+    /// The file system's.
+    pub async fn load_from(&self, offset: u64, bytes: usize) -> Result<Vec<Arc<Block>>> {
+        let room = self.blocks_end().saturating_sub(offset);
+        let run = self.file.read_at(offset, (bytes as u64).min(room) as usize).await?;
         let mut blocks = Vec::new();
         let mut at = 0;
         while let Ok(header) = Header::parse(&run[at..])
@@ -203,17 +214,13 @@ impl Reader {
                 Codec::None => Bytes::from_owner(Pages::copy_of(on_disk)),
                 _ => run.slice_ref(on_disk),
             };
-            let Ok(block) = Block::decode(on_disk, self.file_id, first.offset + at as u64, &self.format)
-            else {
+            let Ok(block) = Block::decode(on_disk, self.file_id, offset + at as u64, &self.format) else {
                 break;
             };
             blocks.push(Arc::new(block));
             at += header.total_len();
         }
-        match blocks.first() {
-            Some(block) if block.kind() == first.kind => Ok(blocks),
-            _ => Ok(vec![self.load(first).await?]),
-        }
+        Ok(blocks)
     }
 
     /// A block that must be in `source`.

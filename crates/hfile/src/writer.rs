@@ -8,6 +8,7 @@
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use cell::schema::{BlockEncoding, BloomType, Compression};
@@ -19,6 +20,7 @@ use crate::block::checksum::ChecksumType;
 use crate::block::header::HEADER_LEN;
 use crate::block::kind::BlockKind;
 use crate::block::plain::CellFields;
+use crate::block::{Block, BlockFormat};
 use crate::bloom::chunk::BloomOptions;
 use crate::bloom::writer::BloomWriter;
 use crate::bloom::{column_key, row_part};
@@ -27,6 +29,7 @@ use crate::error::Result;
 use crate::index::{Target, separator};
 use crate::index_writer::{IndexWriter, ReadyIndex};
 use crate::info::{TimeRange, bloom_name, compaction_event, encoding_name, names, write_map};
+use crate::kept::{KeepWritten, Kept};
 use crate::output::Output;
 use crate::trailer::{TRAILER_LEN, Trailer};
 
@@ -68,6 +71,8 @@ pub struct WriterOptions {
     pub index_entries_min: u32,
     /// When the file is made, milliseconds since the epoch.
     pub create_time_ms: u64,
+    /// Which blocks are set aside for [`Writer::take_kept`].
+    pub keep: KeepWritten,
 }
 
 impl Default for WriterOptions {
@@ -89,6 +94,7 @@ impl Default for WriterOptions {
             index_block_bytes: 128 << 10,
             index_entries_min: 16,
             create_time_ms: 0,
+            keep: KeepWritten::default(),
         }
     }
 }
@@ -144,6 +150,7 @@ pub struct Writer {
     last_bloom_key: Vec<u8>,
     last_delete_family_row: Option<Vec<u8>>,
     figures: Figures,
+    kept: Kept,
 }
 
 /// What is summed up over all cells.
@@ -188,6 +195,7 @@ impl Writer {
             last_bloom_key: Vec::new(),
             last_delete_family_row: None,
             figures: Figures::new(),
+            kept: Kept::new(options.keep),
             options,
         })
     }
@@ -276,6 +284,9 @@ impl Writer {
     fn finish_block(&mut self) {
         let encoded = self.options.encoding != BlockEncoding::None;
         let target = self.block.finish(|payload| self.out.put_data(encoded, payload));
+        if self.kept.wants_data() {
+            self.kept.add(target, self.out.last(target));
+        }
         self.index.data_block(&self.block_key, target);
         self.put_inline(false);
     }
@@ -284,11 +295,17 @@ impl Writer {
     fn put_inline(&mut self, closing: bool) {
         while let Some(leaf) = self.index.next_leaf(closing) {
             let target = self.out.put(BlockKind::LeafIndex, &leaf.payload);
+            if self.kept.wants_leaf() {
+                self.kept.add(target, self.out.last(target));
+            }
             self.index.leaf_written(&leaf.first_key, target);
         }
         for bloom in [&mut self.bloom, &mut self.delete_family_bloom].into_iter().flatten() {
             while let Some(chunk) = bloom.next_ready(closing) {
                 let target = self.out.put(BlockKind::BloomChunk, &chunk.bits);
+                if self.kept.wants_chunk() {
+                    self.kept.add(target, self.out.last(target));
+                }
                 bloom.written(&chunk.first_key, target);
             }
         }
@@ -318,6 +335,32 @@ impl Writer {
         self.info.insert(Bytes::copy_from_slice(name), value.into());
     }
 
+    /// Sets aside the block that the cell added last is in, and what leads to it.
+    pub fn keep_block(&mut self) {
+        self.kept.want();
+    }
+
+    /// Whether [`take_kept`](Writer::take_kept) would give any.
+    pub fn has_kept(&self) -> bool {
+        !self.kept.is_empty()
+    }
+
+    /// The blocks set aside since the last call, as a [`Reader`](crate::Reader) opened under `file_id` would load them.
+    pub fn take_kept(&mut self, file_id: u64) -> Vec<Arc<Block>> {
+        let options = &self.options;
+        let format = BlockFormat {
+            codec: self.out.codec(),
+            order: options.order,
+            fields: CellFields { tags: options.include_tags, mvcc: options.include_mvcc },
+            tags_packed: options.include_tags && packs_tags(options),
+        };
+        let kept = self.kept.take().into_iter();
+        // What was just made can be read; else it would be found out when the file is.
+        kept.filter_map(|(offset, on_disk)| Block::decode(on_disk, file_id, offset, &format).ok())
+            .map(Arc::new)
+            .collect()
+    }
+
     /// Cells added so far.
     pub fn entries(&self) -> u64 {
         self.figures.entries
@@ -333,15 +376,20 @@ impl Writer {
         self.figures.entries == 0
     }
 
+    /// Completes the blocks under construction, the last to be set aside among them. No cell may be added after it.
+    pub fn complete_blocks(&mut self) {
+        if !self.block.is_empty() {
+            self.finish_block();
+        }
+        self.put_inline(true);
+    }
+
     /// Completes the file and makes its bytes safe on disk; its name is the caller's to make safe.
     ///
     /// # Errors
     /// The file system's; the file is of no use then.
     pub async fn finish(mut self) -> Result<Written> {
-        if !self.block.is_empty() {
-            self.finish_block();
-        }
-        self.put_inline(true);
+        self.complete_blocks();
         self.put_end();
         self.write_out().await?;
         self.file.sync(Sync::Disk).await?;
@@ -420,9 +468,8 @@ impl Writer {
         self.put_entry(names::AVG_VALUE_LEN, value_len.to_be_bytes().to_vec());
         self.put_entry(names::CREATE_TIME, options.create_time_ms.to_be_bytes().to_vec());
         if options.include_tags {
-            let packed = options.compress_tags && options.encoding != BlockEncoding::None;
             self.put_entry(names::MAX_TAGS_LEN, tags_len.to_be_bytes().to_vec());
-            self.put_entry(names::TAGS_COMPRESSED, boolean(packed));
+            self.put_entry(names::TAGS_COMPRESSED, boolean(packs_tags(&options)));
         }
         if options.include_mvcc {
             self.put_entry(names::KEY_VALUE_VERSION, 1_u32.to_be_bytes().to_vec());
@@ -446,6 +493,11 @@ impl Writer {
     async fn write_out(&mut self) -> Result<()> {
         Ok(self.file.append(self.out.take().into()).await?)
     }
+}
+
+/// Whether tags are packed by a dictionary, where there are any.
+fn packs_tags(options: &WriterOptions) -> bool {
+    options.compress_tags && options.encoding != BlockEncoding::None
 }
 
 impl Figures {

@@ -5,10 +5,11 @@
 mod support;
 
 use std::cmp::Ordering;
+use std::collections::HashSet;
 
 use cell::schema::{BlockEncoding, BloomType, Compression};
 use cell::{CellOrder, CellType, KeyBuf, KeyValue};
-use hfile::{BloomOptions, ChecksumType, Stop, WriterOptions};
+use hfile::{Block, BlockKind, BlockRef, BloomOptions, ChecksumType, KeepWritten, Stop, WriterOptions};
 use proptest::prelude::*;
 use support::{Owned, Source, all_cells, open, own, write};
 
@@ -316,4 +317,74 @@ fn an_assigned_sequence_id_replaces_those_of_the_cells() {
     assert_eq!(all_cells(&reader).unwrap()[0].1, 99);
     let meta = hfile::OpenOptions { order: Some(CellOrder::Meta), ..Default::default() };
     assert!(matches!(support::open_with(&bytes, meta), Err(hfile::Error::Corrupt { .. })));
+}
+
+/// What a writer sets aside is what a reader loads.
+#[test]
+fn blocks_set_aside_are_those_of_the_file() {
+    let cells: Vec<Owned> = (0..3000)
+        .map(|number| {
+            let row = format!("row{number:05}").into_bytes();
+            let tags = [0, 4, 1, b'a', b'b', b'c'];
+            (KeyValue::with_tags(&row, b"f", b"q", 7, CellType::Put, &[b'v'; 30], &tags), number)
+        })
+        .collect();
+    for encoding in [BlockEncoding::None, BlockEncoding::Diff, BlockEncoding::RowIndexV1] {
+        for compression in [Compression::None, Compression::Gz] {
+            let options = WriterOptions {
+                encoding,
+                compression,
+                block_bytes: 1024,
+                index_block_bytes: 512,
+                include_tags: true,
+                keep: KeepWritten { data: true, index: true, bloom: true },
+                bloom_options: BloomOptions { chunk_bytes: 256, ..BloomOptions::default() },
+                ..WriterOptions::default()
+            };
+            let mut kept = Vec::new();
+            let (bytes, _) = support::write_with(&cells, options, |writer| {
+                writer.complete_blocks();
+                kept = writer.take_kept(0);
+            });
+            let file = support::open_with(&bytes, hfile::OpenOptions::default()).unwrap();
+            let mut offset = 0;
+            for block in &kept {
+                assert_eq!(block.offset(), offset, "none is left out");
+                let place =
+                    BlockRef { file: file.clone(), offset, len: block.on_disk_len(), kind: block.kind() };
+                let loaded = support::run(file.load(&place)).unwrap();
+                let text = |block: &Block| {
+                    format!("{block:?}").replacen(&format!("file_id: {}", block.file_id()), "", 1)
+                };
+                assert!(text(&loaded) == text(block), "{encoding:?} {compression:?} at {offset}");
+                offset += u64::from(block.on_disk_len());
+            }
+            let kinds: HashSet<_> = kept.iter().map(|block| block.kind() as u8).collect();
+            assert_eq!(kinds.len(), 3, "data, index and filters");
+        }
+    }
+}
+
+/// Of a block that is wanted, what leads to it is set aside too; of the others nothing.
+#[test]
+fn only_what_is_wanted_is_set_aside() {
+    let fs = fs::memory::MemoryFs::new();
+    support::run(async {
+        let options = WriterOptions { block_bytes: 1024, index_block_bytes: 512, ..WriterOptions::default() };
+        let mut writer = hfile::Writer::create(&fs, &support::path("file"), options).await.unwrap();
+        for number in 0..3000_u32 {
+            let row = format!("row{number:05}").into_bytes();
+            let cell = KeyValue::new(&row, b"f", b"q", 7, CellType::Put, &[b'v'; 30]);
+            writer.append(&cell.view(0)).await.unwrap();
+            if number == 1500 {
+                writer.keep_block();
+            }
+        }
+        writer.complete_blocks();
+        let kept = writer.take_kept(0);
+        let kinds: Vec<_> = kept.iter().map(|block| block.kind()).collect();
+        assert_eq!(kinds.iter().filter(|kind| **kind == BlockKind::Data).count(), 1, "{kinds:?}");
+        assert_eq!(kinds.iter().filter(|kind| **kind == BlockKind::LeafIndex).count(), 1, "{kinds:?}");
+        assert!(!writer.has_kept());
+    });
 }

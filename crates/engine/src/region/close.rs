@@ -52,6 +52,7 @@ impl Region {
         self.services.log.forget(&self.encoded);
         self.services.root.write_max_seq_id(&*self.services.fs, &self.info, seq_id).await?;
         self.archive_retired().await;
+        self.evict_at_close();
         Ok(())
     }
 

@@ -169,7 +169,8 @@ impl Region {
             let merge = Merge::files(inputs, selected.choice.is_all, &selected.choice.boundaries, replaced);
             self.write_outputs(at, &merge, pace).await?
         };
-        let Some(outputs) = written else { return Ok(0) };
+        let Some(mut outputs) = written else { return Ok(0) };
+        let left_out: Vec<_> = outputs.iter_mut().map(Output::take_left_out).collect();
         let outputs = self.move_outputs_in(at, outputs).await?;
         self.log_compaction(at, inputs, &outputs).await?;
         self.publish_compaction(at, inputs, &outputs)?;
@@ -183,6 +184,8 @@ impl Region {
         let merged = inputs.len();
         drop(selected);
         self.archive_retired().await;
+        // Now that what they take the place of has left the cache.
+        self.warm_up(at, outputs.into_iter().zip(left_out).collect());
         Ok(merged)
     }
 

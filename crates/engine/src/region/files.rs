@@ -10,21 +10,29 @@ use layout::RootDir;
 use layout::store::ListedFile;
 use tracing::warn;
 
+use crate::caching::Caching;
 use crate::error::{Error, Result};
 use crate::region::Region;
 use crate::scanner::{BlockLoader, next_file_id};
 use crate::store::StoreFile;
 
+/// Where blocks of files are cached, and which.
+#[derive(Clone, Copy)]
+pub(crate) struct Cached<'a> {
+    pub(crate) loader: &'a BlockLoader,
+    pub(crate) caching: Caching,
+}
+
 /// Opens one file of a store.
 async fn open_file(
     fs: &dyn FileSystem,
-    loader: Option<&BlockLoader>,
+    cached: Option<Cached<'_>>,
     listed: &ListedFile,
     order: CellOrder,
 ) -> Result<Arc<StoreFile>> {
     let options = OpenOptions { order: Some(order), assigned_seq_id: listed.bulk_load_seq_id };
-    let file_id = match loader {
-        Some(loader) => loader.file_id(&listed.target),
+    let file_id = match cached {
+        Some(Cached { loader, caching }) => loader.file_id(&listed.target, caching),
         None => next_file_id(),
     };
     let reader = Reader::open(fs, &listed.target, file_id, options).await?;
@@ -41,22 +49,22 @@ async fn open_file(
 async fn open_listed(
     fs: &dyn FileSystem,
     root: &RootDir,
-    loader: Option<&BlockLoader>,
+    cached: Option<Cached<'_>>,
     info: &RegionInfo,
     family: &[u8],
     listed: &ListedFile,
 ) -> Result<Arc<StoreFile>> {
     let order = info.table.order();
-    match open_file(fs, loader, listed, order).await {
+    match open_file(fs, cached, listed, order).await {
         Err(Error::Fs(fs::Error::NotFound { .. })) if listed.path != listed.target => {
             let (target, _) = root.resolve(fs, info, family, &listed.path).await?;
-            open_file(fs, loader, &ListedFile { target, ..listed.clone() }, order).await
+            open_file(fs, cached, &ListedFile { target, ..listed.clone() }, order).await
         }
         opened => opened,
     }
 }
 
-/// Opens the files of a family, without those that another one says it replaces; these go to the archive. Without a loader
+/// Opens the files of a family, without those that another one says it replaces; these go to the archive. Without a cache
 /// no block of them is cached.
 ///
 /// # Errors
@@ -64,13 +72,13 @@ async fn open_listed(
 pub(crate) async fn open_files(
     fs: &dyn FileSystem,
     root: &RootDir,
-    loader: Option<&BlockLoader>,
+    cached: Option<Cached<'_>>,
     info: &RegionInfo,
     family: &[u8],
 ) -> Result<Vec<Arc<StoreFile>>> {
     let mut files = Vec::new();
     for listed in root.list_store_files(fs, info, family).await? {
-        files.push(open_listed(fs, root, loader, info, family, &listed).await?);
+        files.push(open_listed(fs, root, cached, info, family, &listed).await?);
     }
     let replaced: Vec<String> =
         files.iter().flat_map(|file| file.reader().info().compacted_files.iter().cloned()).collect();
@@ -95,6 +103,7 @@ impl Region {
         let (bulk_load_seq_id, reference) = (None, None);
         let listed =
             ListedFile { target: path.clone(), path, len: 0, modified_ms, bulk_load_seq_id, reference };
-        open_file(fs, Some(&self.services.loader), &listed, self.table.order()).await
+        let cached = Cached { loader: &self.services.loader, caching: self.caching(at) };
+        open_file(fs, Some(cached), &listed, self.table.order()).await
     }
 }

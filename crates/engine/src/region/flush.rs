@@ -212,6 +212,9 @@ impl Region {
         }
         let files = self.move_all_in(view.stores.len(), outputs).await?;
         self.publish_flush(&files)?;
+        for (at, file) in files.iter().enumerate() {
+            self.warm_up(at, file.iter().map(|file| (file.clone(), Vec::new())).collect());
+        }
         Ok(files)
     }
 

@@ -19,14 +19,14 @@ use layout::RootDir;
 use tracing::info;
 use wal::marker::{Compaction, FamilyFiles, MarkedRegion};
 
+use crate::caching::Caching;
 use crate::compaction::Settings;
 use crate::error::{Error, Result};
 use crate::memstore::Memstore;
 use crate::mvcc::Mvcc;
+use crate::region::files::{Cached, open_files};
 use crate::region::split_policy::SplitPolicy;
-use crate::region::{
-    Publish, Region, RegionServices, RegionState, compact, durability_of, encode, figures, files,
-};
+use crate::region::{Publish, Region, RegionServices, RegionState, compact, durability_of, encode, figures};
 use crate::replay::{Entries, Replay};
 use crate::row_locks::RowLocks;
 use crate::scanner::FamilyRules;
@@ -57,8 +57,9 @@ impl Region {
         prepare_directories(&*fs, &services.root, &info, &families).await?;
         let mut stores = Vec::with_capacity(families.len());
         for family in &families {
-            let files =
-                files::open_files(&*fs, &services.root, Some(&services.loader), &info, &family.name).await?;
+            let caching = Caching::of(family, &services.options.caching);
+            let cached = Cached { loader: &services.loader, caching };
+            let files = open_files(&*fs, &services.root, Some(cached), &info, &family.name).await?;
             let store = StoreView::new(Arc::new(Memstore::new(table.order())), files);
             if let Some(common) = store.common_of_rows() {
                 store.active.expect_common(common);
@@ -70,6 +71,9 @@ impl Region {
         let replayed = region.replay(&mut *entries).await?.max(region.replay_recovered_edits().await?);
         let last_used = region.last_used_seq_id(replayed, seq_id_file);
         region.begin(last_used, replayed).await?;
+        for (at, store) in region.view.load().stores.iter().enumerate() {
+            region.warm_up(at, store.files.iter().map(|file| (file.clone(), Vec::new())).collect());
+        }
         info!(
             region = %region.name, seq_id = region.open_seq_id(), replayed_to = replayed,
             took = ?(region.services.env.clock.monotonic() - started), "opened"

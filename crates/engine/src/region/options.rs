@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use cell::schema::TableDescriptor;
 
+use crate::caching::Caching;
 use crate::compaction::SiteSettings;
 use crate::region::split_policy::SplitOptions;
 
@@ -33,6 +34,8 @@ pub struct RegionOptions {
     pub purge_deletes_after: Duration,
     /// When regions are split.
     pub split: SplitOptions,
+    /// What of all families is cached, beside what each asks for.
+    pub caching: Caching,
 }
 
 impl Default for RegionOptions {
@@ -49,6 +52,7 @@ impl Default for RegionOptions {
             flush_retry_wait: Duration::from_millis(100),
             purge_deletes_after: Duration::ZERO,
             split: SplitOptions::default(),
+            caching: Caching::default(),
         }
     }
 }

@@ -18,6 +18,7 @@ use crate::error::{Error, Result};
 use crate::memstore::Memstore;
 use crate::region::Region;
 use crate::region::compact::{Pace, Unhurried};
+use crate::region::warmth::{LeftOut, keep_written};
 use crate::scanner::{CompactionScanner, Retention};
 use crate::store::{StoreFile, StoreView};
 
@@ -38,6 +39,15 @@ pub(super) struct Merge {
 pub(super) struct Output {
     pub(super) store: usize,
     name: String,
+    file_id: u64,
+    left_out: Vec<LeftOut>,
+}
+
+impl Output {
+    /// Takes the blocks that should be in the cache and found no room.
+    pub(super) fn take_left_out(&mut self) -> Vec<LeftOut> {
+        std::mem::take(&mut self.left_out)
+    }
 }
 
 impl Merge {
@@ -137,7 +147,17 @@ impl Region {
                 Entry::Vacant(entry) => entry.insert(self.begin_writing(at, merge).await?),
             };
             writing.writer.append(&cell).await?;
-            read_bytes += (cell.key.len() + cell.value.len()) as u64;
+            let read = (cell.key.len() + cell.value.len()) as u64;
+            if cells.is_warm() {
+                writing.writer.keep_block();
+            }
+            keep_written(
+                &self.services.loader,
+                &mut writing.writer,
+                writing.output.file_id,
+                &mut writing.output.left_out,
+            );
+            read_bytes += read;
             if read_bytes >= PACE_BYTES && !merge.files.is_empty() {
                 if !self.lets_compactions_run() {
                     return Err(self.not_serving());
@@ -156,7 +176,9 @@ impl Region {
 
     async fn begin_writing(&self, at: usize, merge: &Merge) -> Result<Writing> {
         let name = layout::store::random_name(&*self.services.env.random);
-        let output = Output { store: at, name };
+        let path = self.store_dir(at).join(&name);
+        let file_id = self.services.loader.file_id(&path, self.caching(at));
+        let output = Output { store: at, name, file_id, left_out: Vec::new() };
         match self.create_file(&output, merge).await {
             Ok(writer) => Ok(Writing { output, writer }),
             Err(error) => {
@@ -175,7 +197,9 @@ impl Region {
         writing: &mut BTreeMap<usize, Writing>,
     ) -> Result<Vec<Output>> {
         let mut outputs = Vec::new();
-        while let Some((_, Writing { output, mut writer })) = writing.pop_first() {
+        while let Some((_, Writing { mut output, mut writer })) = writing.pop_first() {
+            writer.complete_blocks();
+            keep_written(&self.services.loader, &mut writer, output.file_id, &mut output.left_out);
             let mut info = StoreInfo { readable_since: Some(readable_since), ..merge.info.clone() };
             if !writing.is_empty() {
                 info.compacted_files.clear();
@@ -194,6 +218,7 @@ impl Region {
 
     /// Removes a file that will not be moved in. If that fails, the next open does it.
     pub(super) async fn discard(&self, output: Output) {
+        self.services.loader.evict_file(&self.store_dir(output.store).join(&output.name), output.file_id);
         let path = self.scratch_path(&output);
         if let Err(error) = self.services.fs.delete(&path).await {
             warn!(file = %path, %error, "an unfinished file could not be removed");
@@ -266,6 +291,7 @@ impl Region {
 
     async fn create_file(&self, output: &Output, merge: &Merge) -> Result<Writer> {
         let mut options = self.writer_options(&self.families[output.store], merge)?;
+        options.keep = self.caching(output.store).keep_written(!merge.files.is_empty());
         options.include_tags = match merge.files.is_empty() {
             true => self.has_tags.load(Ordering::Relaxed),
             false => merge.files.iter().any(|file| file.reader().info().includes_tags),

@@ -50,6 +50,14 @@ impl Blocks {
         self.supplied = Vec::new();
     }
 
+    /// The block, if it was supplied.
+    pub(crate) fn supplied(&self, file_id: u64, offset: u64) -> Option<Arc<Block>> {
+        let mut supplied = self.supplied.iter();
+        let held = supplied.find(|held| held.block.offset() == offset && held.block.file_id() == file_id)?;
+        held.taken.store(true, Relaxed);
+        Some(held.block.clone())
+    }
+
     /// A step has succeeded: lets go of what cursors took.
     #[inline]
     pub(crate) fn release_taken(&mut self) {
@@ -62,12 +70,6 @@ impl Blocks {
 impl BlockSource for Blocks {
     fn block(&self, file: &Arc<Reader>, offset: u64) -> Option<Arc<Block>> {
         let file_id = file.file_id();
-        let mut supplied = self.supplied.iter();
-        let held = supplied.find(|held| held.block.offset() == offset && held.block.file_id() == file_id);
-        if let Some(held) = held {
-            held.taken.store(true, Relaxed);
-            return Some(held.block.clone());
-        }
-        self.cache.cached(file_id, offset)
+        self.supplied(file_id, offset).or_else(|| self.cache.cached(file_id, offset))
     }
 }

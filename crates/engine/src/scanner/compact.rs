@@ -7,12 +7,12 @@ use hfile::{Miss, Stop};
 
 use crate::error::Result;
 use crate::memstore::Memstore;
-use crate::scanner::blocks::Blocks;
 use crate::scanner::load::{BlockLoader, Keep, Runs};
 use crate::scanner::matcher::{Major, Match, Matcher};
 use crate::scanner::merge::Merge;
 use crate::scanner::rules::FamilyRules;
 use crate::scanner::source::Source;
+use crate::scanner::watched::WatchedBlocks;
 use crate::store::StoreFile;
 
 /// Cells between two breaks for others.
@@ -39,7 +39,7 @@ pub struct CompactionScanner {
     // The cell under the merge was handed out; where to go from it.
     handed_out: Option<Match>,
     slice_left: u32,
-    blocks: Blocks,
+    blocks: WatchedBlocks,
     runs: Runs,
     _files: Vec<Arc<StoreFile>>,
 }
@@ -72,7 +72,7 @@ impl CompactionScanner {
             in_row: false,
             handed_out: None,
             slice_left: SLICE_CELLS,
-            blocks: Blocks::new(loader),
+            blocks: WatchedBlocks::new(loader, files),
             runs: Runs::default(),
             _files: files.to_vec(),
         }
@@ -96,6 +96,11 @@ impl CompactionScanner {
                 Err(Stop::Failed(error)) => return Err(error.into()),
             }
         }
+    }
+
+    /// Whether a file is read where its blocks are cached: what the cells go to is then worth caching.
+    pub fn is_warm(&self) -> bool {
+        self.blocks.is_warm()
     }
 
     /// Goes to the next cell and judges it; whether it is one to hand out, or the end.

@@ -7,10 +7,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 
-use cache::{BlockCache, BlockKey, Stats, Weighted};
+use cache::{BlockCache, BlockKey, Class, Stats, Weighted};
 use fs::FilePath;
 use hfile::{Block, BlockKind, BlockRef, BlockSource, Miss, Reader, Stop};
 
+use crate::caching::Caching;
 use crate::error::{Error, Result};
 use crate::scanner::region::RegionScanner;
 use crate::scanner::sink::{Limits, Progress, ResultSink, Room, Stopped};
@@ -35,30 +36,44 @@ pub struct BlockLoader {
 /// region, family and name, which is also where it is when it has moved to the archive; no name is used twice.
 #[derive(Default)]
 struct FileIds {
-    known: Mutex<HashMap<String, u64>>,
+    known: Mutex<Known>,
+}
+
+#[derive(Default)]
+struct Known {
+    ids: HashMap<String, u64>,
+    /// What is cached of a file; of one that is not here, what is by default.
+    caching: HashMap<u64, Caching>,
 }
 
 /// Files whose numbers are kept. Beyond, all are forgotten: what is opened then finds nothing in the cache, and no more.
 const FILES_KNOWN_MAX: usize = 100_000;
 
 impl FileIds {
-    fn of(&self, path: &FilePath) -> u64 {
+    fn of(&self, path: &FilePath, caching: Caching) -> u64 {
         let mut known = self.known();
-        if known.len() >= FILES_KNOWN_MAX {
-            known.clear();
+        if known.ids.len() >= FILES_KNOWN_MAX {
+            *known = Known::default();
         }
-        *known.entry(identity(path)).or_insert_with(next_file_id)
+        let file_id = *known.ids.entry(identity(path)).or_insert_with(next_file_id);
+        known.caching.insert(file_id, caching);
+        file_id
+    }
+
+    fn caching(&self, file_id: u64) -> Caching {
+        self.known().caching.get(&file_id).copied().unwrap_or_default()
     }
 
     fn forget(&self, path: &FilePath, file_id: u64) {
         let mut known = self.known();
         let key = identity(path);
-        if known.get(&key) == Some(&file_id) {
-            known.remove(&key);
+        if known.ids.get(&key) == Some(&file_id) {
+            known.ids.remove(&key);
+            known.caching.remove(&file_id);
         }
     }
 
-    fn known(&self) -> MutexGuard<'_, HashMap<String, u64>> {
+    fn known(&self) -> MutexGuard<'_, Known> {
         // Numbers by names: whole after any panic.
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -79,11 +94,22 @@ fn identity(path: &FilePath) -> String {
 
 /// A block in the cache.
 #[derive(Clone)]
-struct Cached(Arc<Block>);
+struct Cached {
+    block: Arc<Block>,
+    in_memory: bool,
+}
 
 impl Weighted for Cached {
     fn weight(&self) -> usize {
-        self.0.heap_len()
+        self.block.heap_len()
+    }
+
+    fn class(&self) -> Class {
+        match self.block.kind() {
+            BlockKind::Data if self.in_memory => Class::Favoured,
+            BlockKind::Data => Class::Usual,
+            _ => Class::Guide,
+        }
     }
 }
 
@@ -96,6 +122,12 @@ pub(crate) enum Keep {
     Indexes,
 }
 
+impl Keep {
+    fn keeps_data(self, caching: Caching) -> bool {
+        self == Keep::All && caching.data
+    }
+}
+
 impl BlockLoader {
     /// A loader with a cache of at most `cache_bytes`.
     pub fn new(cache_bytes: u64) -> BlockLoader {
@@ -104,7 +136,12 @@ impl BlockLoader {
 
     /// The block, if it is in the cache.
     pub fn cached(&self, file_id: u64, offset: u64) -> Option<Arc<Block>> {
-        self.cache.get(&BlockKey { file_id, offset }).map(|cached| cached.0)
+        self.cache.get(&BlockKey { file_id, offset }).map(|cached| cached.block)
+    }
+
+    /// The same for those whose asking does not mean that it is wanted.
+    pub(crate) fn peek(&self, file_id: u64, offset: u64) -> Option<Arc<Block>> {
+        self.cache.peek(&BlockKey { file_id, offset }).map(|cached| cached.block)
     }
 
     /// Bytes that the cache holds.
@@ -117,15 +154,43 @@ impl BlockLoader {
         self.cache.stats()
     }
 
-    /// The number under which the blocks of the file at `path` are cached.
-    pub(crate) fn file_id(&self, path: &FilePath) -> u64 {
-        self.file_ids.of(path)
+    /// The most that the cache may hold from now on.
+    pub fn set_cache_bytes(&self, bytes: u64) {
+        self.cache.set_capacity(bytes);
+    }
+
+    /// The number under which the blocks of the file at `path` are cached, as `caching` says from now on.
+    pub(crate) fn file_id(&self, path: &FilePath, caching: Caching) -> u64 {
+        self.file_ids.of(path, caching)
+    }
+
+    /// Puts a block into the cache that nobody asked for, if there is room; whether there is.
+    pub(crate) fn keep(&self, block: &Arc<Block>) -> bool {
+        let stats = self.cache.stats();
+        // A little is left, lest one shard of the cache be full before the others.
+        let has_room = stats.weight_bytes + block.heap_len() as u64 <= stats.capacity_bytes / 16 * 15;
+        if has_room {
+            self.put(block.clone(), self.file_ids.caching(block.file_id()));
+        }
+        has_room
+    }
+
+    fn put(&self, block: Arc<Block>, caching: Caching) {
+        let key = BlockKey { file_id: block.file_id(), offset: block.offset() };
+        if !self.cache.contains(&key) {
+            self.cache.insert(key, Cached { block, in_memory: caching.in_memory });
+        }
     }
 
     /// Lets go of all blocks of a file that is not read any more.
     pub fn evict(&self, file: &Reader) {
-        self.file_ids.forget(file.path(), file.file_id());
-        self.cache.evict_file(file.file_id());
+        self.evict_file(file.path(), file.file_id());
+    }
+
+    /// The same for a file that was not opened yet.
+    pub(crate) fn evict_file(&self, path: &FilePath, file_id: u64) {
+        self.file_ids.forget(path, file_id);
+        self.cache.evict_file(file_id);
     }
 
     /// Loads a block.
@@ -137,21 +202,25 @@ impl BlockLoader {
     }
 
     async fn load_keeping(&self, block: &BlockRef, keep: Keep) -> Result<Arc<Block>> {
-        if keep == Keep::Indexes && block.kind == BlockKind::Data {
+        let caching = self.file_ids.caching(block.file.file_id());
+        if block.kind == BlockKind::Data && !keep.keeps_data(caching) {
             return Ok(block.file.load(block).await?);
         }
         let key = BlockKey { file_id: block.file.file_id(), offset: block.offset };
-        let load = async { block.file.load(block).await.map(Cached) };
-        Ok(self.cache.load_with(key, load).await?.0)
+        let load = async {
+            let block = block.file.load(block).await?;
+            Ok::<_, hfile::Error>(Cached { block, in_memory: caching.in_memory })
+        };
+        Ok(self.cache.load_with(key, load).await?.block)
     }
 
     /// Loads a run of data blocks that begins with `first`.
     async fn load_run(&self, first: &BlockRef, bytes: usize, keep: Keep) -> Result<Vec<Arc<Block>>> {
         let blocks = first.file.load_run(first, bytes).await?;
+        let caching = self.file_ids.caching(first.file.file_id());
         for block in &blocks {
-            if keep == Keep::All || block.kind() != BlockKind::Data {
-                let key = BlockKey { file_id: block.file_id(), offset: block.offset() };
-                self.cache.insert(key, Cached(block.clone()));
+            if block.kind() != BlockKind::Data || keep.keeps_data(caching) {
+                self.put(block.clone(), caching);
             }
         }
         Ok(blocks)
@@ -200,7 +269,7 @@ impl BlockLoader {
 /// What is in the cache. A miss does not count: whoever reads from here leaves it to a scanner, which asks again.
 impl BlockSource for BlockLoader {
     fn block(&self, file: &Arc<Reader>, offset: u64) -> Option<Arc<Block>> {
-        self.cache.find(&BlockKey { file_id: file.file_id(), offset }).map(|cached| cached.0)
+        self.cache.find(&BlockKey { file_id: file.file_id(), offset }).map(|cached| cached.block)
     }
 }
 

@@ -5,7 +5,7 @@ from picture import LETTER
 from scale import label
 
 # Room around the axes, for what is written along them.
-LEFT, RIGHT, TOP, BOTTOM = 76, 20, 34, 46
+LEFT, RIGHT, TOP, BOTTOM = 88, 20, 34, 46
 
 
 @dataclass(frozen=True)

@@ -70,14 +70,13 @@ def stacks(path, tools):
 
 
 def _shortened(stack):
+    """A stack without what is below all of a thread's, and without `[unknown]` where it is cut."""
     thread, *functions = stack
-    # Where a stack is cut.
-    while len(functions) > 1 and functions[0] == "[unknown]":
-        functions.pop(0)
+    functions = [symbols.short(function) for function in functions]
     while len(functions) > 1 and symbols.BEGINNINGS.match(functions[0]):
         functions.pop(0)
     # Threads of a pool differ in their numbers only.
-    return (thread.rstrip("0123456789").rstrip("-"), *map(symbols.short, functions))
+    return (thread.rstrip("0123456789").rstrip("-"), *functions)
 
 
 def draw(stacks, title, subtitle, path, tools):

@@ -92,7 +92,11 @@ class Bars:
         if wanted:
             self._picture.line([(self._x_of(wanted), top + 1), (self._x_of(wanted), top + self.LINE - 1)], "wanted")
         if echo:
-            self._picture.mark(self._x_of(echo), middle, "echo", f"an echo: {echo:.1f}")
+            # One beyond the scale stands at its end, with its figure.
+            place = self._x_of(min(echo, self._scale.most))
+            self._picture.mark(place, middle, "echo", f"an echo: {echo:.1f}")
+            if echo > self._scale.most:
+                self._picture.words(place - 10, middle + 4, f"{echo:.1f}", anchor="end")
 
     def _x_of(self, figure):
         return self._x + self._width * self._scale.share(figure)

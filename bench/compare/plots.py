@@ -81,7 +81,7 @@ def ratios(runs):
     if not points:
         return None
     wanted = [next((one.ratio_min for one in wanted_of(point) if one.ratio_min), 0) for point in points]
-    most = max(max(point.ratio(), point.ratio_of_echo() or 0, least) for point, least in zip(points, wanted))
+    most = max(max(point.ratio(), least) for point, least in zip(points, wanted))
     picture = Picture("Server CPU of a row: HBase over Grampus", WIDTH, TOP + 24 + Bars.height(len(points)) + MARGIN)
     picture.mark(24, 48, "echo")
     picture.words(38, 52, "what an echo would have")

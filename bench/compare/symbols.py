@@ -1,17 +1,15 @@
 """Names of functions, as short as they still say which: without types that a path goes through, and without parameters."""
 import re
 
-# Where a thread or a future begins: the same below every stack.
-BEGINNINGS = re.compile(r"^(clone3?|start_thread|std::(sys|thread)::.*|core::ops::function::.*)$")
+# What is below every stack of a thread, and what perf names the end of one that it has not got whole.
+BEGINNINGS = re.compile(r"(clone3?|start_thread|std::(sys|thread)::.*|core::ops::function::.*|\[unknown\])$")
 # A hash of what a function was made from, or the version of a library.
 ENDING = re.compile(r"::h[0-9a-f]{16}$|@@.*$")
 ARROW = re.compile(r"->")
-# Whose code a function is, by what its name begins with; the first that fits.
-OWNERS = (
-    (re.compile(r".*_\[k\]$"), "kernel"),
-    (re.compile(r"_?mi_"), "mimalloc"),
-    (re.compile(r"(\w\w+)::"), None),
-)
+# What inferno-collapse-perf adds to functions of the kernel.
+KERNEL = "_[k]"
+ALLOCATOR = re.compile(r"_?mi_")
+CRATE = re.compile(r"(\w\w+)::")
 
 
 def short(name):
@@ -60,9 +58,10 @@ def _close(name, at):
 
 
 def owner(name):
-    """The crate that a function is of, or `kernel`, or `libc`, or `mimalloc`."""
-    for pattern, known in OWNERS:
-        found = pattern.match(name)
-        if found:
-            return known or found.group(1)
-    return "libc and others"
+    """The crate that a function is of, or `kernel`, `mimalloc`, or `libc and others`."""
+    if name.endswith(KERNEL):
+        return "kernel"
+    if ALLOCATOR.match(name):
+        return "mimalloc"
+    crate = CRATE.match(name)
+    return crate.group(1) if crate else "libc and others"

@@ -58,7 +58,8 @@ def stacks(path, tools):
     """The stacks in a file of samples."""
     # Without periods, which would be counted instead of samples. What is inlined is counted for the function that it is in:
     # perf would ask another program what each address is.
-    script = subprocess.run(["perf", "script", "--no-inline", "-F", "comm,pid,tid,time,event,ip,sym,dso", "-i", path], capture_output=True, text=True)
+    script = subprocess.run(["perf", "script", "--no-inline", "-F", "comm,pid,tid,time,event,ip,sym,dso", "-i", path],
+                            capture_output=True, text=True)
     if script.returncode:
         die(f"perf script failed:\n{script.stderr.strip()}")
     folded = pipe([os.path.join(tools, "inferno-collapse-perf"), "--kernel", "--quiet"], script.stdout)
@@ -93,7 +94,8 @@ def installed(directory):
     programs = os.path.join(directory, "bin")
     if not os.path.exists(os.path.join(programs, "inferno-flamegraph")):
         print(f"installing inferno {INFERNO} below {directory}", flush=True)
-        if subprocess.run(["cargo", "install", "--quiet", "--locked", "--root", directory, "inferno", "--version", INFERNO]).returncode:
+        install = ["cargo", "install", "--quiet", "--locked", "--root", directory, "inferno", "--version", INFERNO]
+        if subprocess.run(install).returncode:
             die("cargo install inferno failed")
     return programs
 

@@ -16,6 +16,7 @@ mod layers;
 mod options;
 mod site;
 mod substitute;
+mod superseded;
 mod value;
 
 use std::io::Read;

@@ -10,6 +10,13 @@ pub fn limit_bytes() -> u64 {
     limit_below(Path::new("/"))
 }
 
+/// Bytes of memory that this process has now, shared ones included; `None` where the kernel does not say.
+pub fn resident_bytes() -> Option<u64> {
+    let text = read(Path::new("/proc/self/statm"))?;
+    let pages: u64 = text.split_whitespace().nth(1)?.parse().ok()?;
+    Some(pages * rustix::param::page_size() as u64)
+}
+
 // The same, with the kernel's files below `root`.
 fn limit_below(root: &Path) -> u64 {
     let group = group_limit(root);
@@ -17,7 +24,7 @@ fn limit_below(root: &Path) -> u64 {
     group.into_iter().chain(machine).min().unwrap_or(ASSUMED_BYTES)
 }
 
-// The kernel's files are no data of ours, and this comes before there is an environment.
+// The kernel's files are no data of ours.
 #[allow(clippy::disallowed_methods)]
 fn read(path: &Path) -> Option<String> {
     std::fs::read_to_string(path).ok()
@@ -112,5 +119,6 @@ mod tests {
     #[test]
     fn this_machine_has_some() {
         assert!(limit_bytes() >= 1 << 20);
+        assert!((1 << 20..limit_bytes()).contains(&resident_bytes().unwrap()));
     }
 }

@@ -13,6 +13,7 @@ pub mod admin;
 pub mod client;
 pub mod errors;
 pub mod load;
+mod memory;
 mod opening;
 pub mod quotas;
 pub mod regions;

@@ -20,6 +20,7 @@ use wire::service::RegionServerStatusService;
 
 use crate::client::{CallContext, OpenScanner};
 use crate::load::{megabytes, region_load};
+use crate::memory::{Common, MOVE_PERIOD, MemoryMover};
 use crate::quotas::{Operation, Planned, QuotaOptions, RpcQuotas};
 use crate::regions::OnlineRegions;
 use crate::scanners::Scanners;
@@ -71,7 +72,7 @@ pub struct RegionServerOptions {
     /// The part of these bytes from which regions are flushed
     /// (`hbase.regionserver.global.memstore.size.lower.limit`).
     pub memstore_low_mark: f64,
-    /// Bytes of the block cache.
+    /// Bytes that the block cache has when memstores have all of theirs; it has what they leave, too.
     pub cache_bytes: u64,
     /// A log of this length is replaced by a new one.
     pub log_roll_bytes: u64,
@@ -100,6 +101,16 @@ pub struct RegionServerOptions {
     pub quotas: Option<QuotaOptions>,
     /// Regions from which none is split any more (`hbase.regionserver.regionSplitLimit`).
     pub regions_max: usize,
+}
+
+impl RegionServerOptions {
+    fn common_memory(&self) -> Common {
+        Common {
+            memstore_bytes: self.memstore_bytes,
+            cache_bytes: self.cache_bytes,
+            process_bytes: self.memory_bytes,
+        }
+    }
 }
 
 /// A region server.
@@ -154,7 +165,7 @@ impl RegionServer {
             fs,
             root: root.clone(),
             log,
-            loader: Arc::new(BlockLoader::new(options.cache_bytes)),
+            loader: Arc::new(BlockLoader::new(options.common_memory().bytes())),
             budget,
             nonces: Arc::new(Nonces::new(options.nonce_grace, nonces::DONE_MAX)),
             maintenance: schedule.clone(),
@@ -222,6 +233,19 @@ impl RegionServer {
         if let Some(quotas) = &self.quotas {
             self.look_after_quotas(Duration::from_millis(quotas.options().refresh_ms));
         }
+        let (mover, clock) = (Arc::downgrade(self), self.env().clock.clone());
+        self.env().spawn(TaskClass::Service, async move {
+            let Some(mut memory) =
+                mover.upgrade().map(|server| MemoryMover::new(server.options.common_memory()))
+            else {
+                return;
+            };
+            while let Some(server) = mover.upgrade() {
+                memory.move_memory(&server.services, &server.regions);
+                drop(server);
+                clock.sleep(MOVE_PERIOD).await;
+            }
+        });
         let clock = self.env().clock.clone();
         self.env().spawn(TaskClass::Service, async move {
             while let Some(server) = chores.upgrade() {

@@ -466,6 +466,15 @@ fn region_server_options(config: &Config, memory: &MemoryParts) -> RegionServerO
             compaction: compaction_settings(config),
             blocking_wait: Duration::from_millis(config.blocking_wait_ms),
             purge_deletes_after: Duration::from_millis(config.purge_deletes_after_ms),
+            caching: engine::caching::Caching {
+                data_on_write: config.cache_data_on_write,
+                index_on_write: config.cache_index_on_write,
+                blooms_on_write: config.cache_blooms_on_write,
+                compacted_on_write: config.cache_compacted_on_write,
+                prefetch: config.prefetch_on_open,
+                evict_on_close: config.evict_on_close,
+                ..engine::caching::Caching::default()
+            },
             ..engine::region::RegionOptions::default()
         },
         compaction: CompactionOptions {

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use super::declare::OptionInfo;
 use super::substitute::{Substitution, substitute};
+use super::superseded;
 use super::{Error, OPTIONS};
 
 /// Where a value comes from.
@@ -78,7 +79,8 @@ impl Layers {
             let key = match find(&given_key) {
                 Some(option) => option.key.to_owned(),
                 None => {
-                    self.warnings.push(format!("{given_key} ({origin}): not known to Grampus, ignored"));
+                    let why = superseded::why(&given_key).unwrap_or("not known to Grampus, ignored");
+                    self.warnings.push(format!("{given_key} ({origin}): {why}"));
                     given_key
                 }
             };

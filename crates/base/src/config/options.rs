@@ -59,14 +59,17 @@ options! {
         /// What the process may use for everything: memstores, cached blocks, requests, answers and what they need beside.
         ///
         /// The limit that a part refers to is that of the control group, or the machine's memory if there is none. What
-        /// memstores and cache leave, at least a fifth, is given in thirds to requests, to answers and to the rest.
+        /// memstores and cache leave, at least a fifth, is given in thirds to requests, to answers and to the rest. Memory
+        /// that memstores do not use, the cache has until they do. Where the process takes more than all of it none the
+        /// less, the cache is made smaller by as much.
         memory: Share = "grampus.memory", "40%", share;
         /// The part of the memory for all memstores. When they hold more, the largest are flushed, and writers wait.
         memstore_fraction: f64 = "hbase.regionserver.global.memstore.size"
             | "hbase.regionserver.global.memstore.upperLimit", "0.4", fraction;
         /// The part of the memstores' memory from which they are flushed ahead of need.
         memstore_lower_fraction: f64 = "hbase.regionserver.global.memstore.size.lower.limit", "0.95", fraction;
-        /// The part of the memory for cached blocks. With the memstores' part no more than 0.8.
+        /// The part of the memory for cached blocks, beside what memstores leave of theirs. With the memstores' part no
+        /// more than 0.8.
         block_cache_fraction: f64 = "hfile.block.cache.size", "0.4", fraction;
         /// Whether blocks are read past the system's page cache, which then keeps no second copy of them.
         ///
@@ -85,6 +88,25 @@ options! {
         ///
         /// Shorter: logs go sooner, and there are more small files.
         memstore_flush_interval_ms: u64 = "hbase.regionserver.optionalcacheflushinterval", "1 h", millis;
+    }
+    "Block cache" {
+        /// Whether all data blocks that a flush writes are cached at once. A family may want it for itself
+        /// (CACHE_DATA_ON_WRITE).
+        cache_data_on_write: bool = "hbase.rs.cacheblocksonwrite", "false", flag;
+        /// Whether all blocks that a compaction writes are cached at once. Those that take the place of cached ones always
+        /// are.
+        cache_compacted_on_write: bool = "hbase.rs.cachecompactedblocksonwrite", "false", flag;
+        /// Whether index blocks are cached as they are written. A family may want it for itself (CACHE_INDEX_ON_WRITE).
+        cache_index_on_write: bool = "hfile.block.index.cacheonwrite", "false", flag;
+        /// Whether chunks of Bloom filters are cached as they are written. A family may want it for itself
+        /// (CACHE_BLOOMS_ON_WRITE).
+        cache_blooms_on_write: bool = "hfile.block.bloom.cacheonwrite", "false", flag;
+        /// Whether all blocks of a file are read ahead when it is opened, as long as there is room. A family may want it
+        /// for itself (PREFETCH_BLOCKS_ON_OPEN).
+        prefetch_on_open: bool = "hbase.rs.prefetchblocksonopen", "false", flag;
+        /// Whether the blocks of a region leave the cache when it is closed. A family may want it for itself
+        /// (EVICT_BLOCKS_ON_CLOSE).
+        evict_on_close: bool = "hbase.rs.evictblocksonclose", "false", flag;
     }
     "Store files" {
         /// Files of a store from which some are merged into one.

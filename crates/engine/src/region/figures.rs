@@ -83,6 +83,13 @@ pub struct StoreFigures {
 }
 
 impl Region {
+    /// Bytes of memory that open files take apart from their blocks: roots of indexes, places of filters.
+    pub fn open_file_bytes(&self) -> u64 {
+        let view = self.view.load();
+        let files = view.stores.iter().flat_map(|store| store.files.iter());
+        files.map(|file| file.reader().heap_len() as u64).sum()
+    }
+
     /// The figures now.
     pub fn figures(&self) -> RegionFigures {
         let view = self.view.load();

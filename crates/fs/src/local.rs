@@ -5,6 +5,7 @@
 //! Paths are resolved below a directory that is held open, so a rename of the root or a change of the working
 //! directory does not lead elsewhere. Made for one process at a time: [`LocalFs::lock`] keeps others out.
 
+mod blocks;
 mod direct;
 mod handle;
 mod reader;
@@ -214,10 +215,16 @@ impl FileSystem for LocalFs {
         Box::pin(async move {
             let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
             let opened = self.run(path, move |root, path| {
-                rustix::fs::openat(root, os_path(path), flags, FILE_MODE)
-                    .map_err(|errno| error_of(path, "create", errno))
+                let file = rustix::fs::openat(root, os_path(path), flags, FILE_MODE)
+                    .map_err(|errno| error_of(path, "create", errno))?;
+                // A log is written past the page cache where that can be; where not, it goes without.
+                let direct = OFlags::WRONLY | OFlags::CLOEXEC | OFlags::DIRECT;
+                let uncached = (storage == Storage::Log)
+                    .then(|| rustix::fs::openat(root, os_path(path), direct, FILE_MODE).ok());
+                Ok((file, uncached.flatten()))
             });
-            let handle = Handle::new(opened.await?, self.pool.clone());
+            let (file, uncached) = opened.await?;
+            let handle = Handle::with_uncached(file, uncached, self.pool.clone());
             Ok(Box::new(LocalWriter::new(handle, path.clone(), storage)) as Box<dyn FileWriter>)
         })
     }

@@ -7,10 +7,12 @@ mod support;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 
+use base::env::Random;
 use base::pool::Pool;
+use base::testing::SeededRandom;
 use bytes::Bytes;
 use fs::local::LocalFs;
-use fs::{Error, FilePath, FileSystem, Storage};
+use fs::{Error, FilePath, FileSystem, Storage, Sync};
 use support::TempDir;
 
 fn path(text: &str) -> FilePath {
@@ -128,6 +130,42 @@ async fn a_file_cut_behind_our_back_ends_early_past_the_page_cache() {
     std::fs::OpenOptions::new().write(true).open(dir.path().join("f")).unwrap().set_len(100).unwrap();
     assert!(matches!(reader.read_at(0, 10_000).await, Err(Error::PastEnd { .. })));
     assert_eq!(reader.read_at(10, 90).await.unwrap().len(), 90);
+}
+
+/// Synced appends go past the page cache where bytes are reserved, others do not; whichever way, the file is the same.
+#[tokio::test]
+async fn a_log_is_what_was_appended_whichever_way_it_was_written() {
+    let dir = TempDir::new("log");
+    let fs = dir.fs();
+    for seed in 0..6 {
+        let random = SeededRandom::new(seed);
+        let below = |limit: u64| random.next_u64() % limit;
+        let file = path(&format!("log{seed}"));
+        let mut writer = fs.create(&file, Storage::Log).await.unwrap();
+        let mut expected = Vec::new();
+        for step in 0..100_u64 {
+            if below(4) == 0 {
+                writer.reserve(below(300_000)).await.unwrap();
+            }
+            let len = [below(200), below(5000), 4096, below(100_000)][below(4) as usize] as usize;
+            let bytes: Vec<u8> = (0..len).map(|at| (at as u64 * 31 + step) as u8 | 1).collect();
+            let mark = vec![0xee; below(40) as usize];
+            let appended = Bytes::from([&bytes[..], &mark[..]].concat());
+            match below(4) {
+                0 => writer.append_with_end(appended, len).await.unwrap(),
+                1 => writer.append(Bytes::from(bytes.clone())).await.unwrap(),
+                2 => writer.append_and_sync(appended, len, Sync::Visible).await.unwrap(),
+                _ => writer.append_and_sync(appended, len, Sync::Disk).await.unwrap(),
+            }
+            expected.extend_from_slice(&bytes);
+            assert_eq!(writer.len(), expected.len() as u64);
+            let read = std::fs::read(dir.path().join(format!("log{seed}"))).unwrap();
+            assert!(read.starts_with(&expected), "seed {seed}, step {step}, {len} bytes");
+        }
+        writer.close().await.unwrap();
+        let read = std::fs::read(dir.path().join(format!("log{seed}"))).unwrap();
+        assert!(read == expected, "seed {seed}");
+    }
 }
 
 #[tokio::test]

@@ -10,18 +10,29 @@ use crate::{Error, FilePath};
 
 /// An open file that is closed on the pool: the last close of a deleted file frees its blocks, which takes time.
 pub(super) struct Handle {
-    // Only `drop` takes it.
+    // Only `drop` takes them.
     fd: Option<OwnedFd>,
+    uncached: Option<OwnedFd>,
     pool: Arc<Pool>,
 }
 
 impl Handle {
     pub(super) fn new(fd: OwnedFd, pool: Arc<Pool>) -> Arc<Handle> {
-        Arc::new(Handle { fd: Some(fd), pool })
+        Handle::with_uncached(fd, None, pool)
+    }
+
+    /// The same for a file that may also be open so that the page cache is left out.
+    pub(super) fn with_uncached(fd: OwnedFd, uncached: Option<OwnedFd>, pool: Arc<Pool>) -> Arc<Handle> {
+        Arc::new(Handle { fd: Some(fd), uncached, pool })
     }
 
     pub(super) fn fd(&self) -> BorrowedFd<'_> {
         self.fd.as_ref().expect("only drop takes it").as_fd()
+    }
+
+    /// The file without the page cache, if it is open so.
+    pub(super) fn uncached(&self) -> Option<BorrowedFd<'_>> {
+        self.uncached.as_ref().map(AsFd::as_fd)
     }
 
     pub(super) fn pool(&self) -> &Arc<Pool> {
@@ -31,8 +42,8 @@ impl Handle {
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        let fd = self.fd.take();
-        self.pool.execute(move || drop(fd));
+        let both = (self.fd.take(), self.uncached.take());
+        self.pool.execute(move || drop(both));
     }
 }
 

@@ -13,6 +13,7 @@ use base::BoxFuture;
 use bytes::Bytes;
 use rustix::io::{Errno, retry_on_intr};
 
+use super::blocks::{Aligned, Blocks};
 use super::handle::{Handle, error_of};
 use crate::{Error, FilePath, FileWriter, Result, Storage, Sync};
 
@@ -33,13 +34,23 @@ pub(super) struct LocalWriter {
     // Bytes of the file on disk: an end mark and zeros from `len` on.
     len_on_disk: u64,
     storage: Storage,
+    blocks: Blocks,
     // Why nothing more can be done with this file.
     broken: Option<&'static str>,
 }
 
 impl LocalWriter {
     pub(super) fn new(handle: Arc<Handle>, path: FilePath, storage: Storage) -> LocalWriter {
-        LocalWriter { handle, path, len: 0, end_mark_len: 0, len_on_disk: 0, storage, broken: None }
+        LocalWriter {
+            handle,
+            path,
+            len: 0,
+            end_mark_len: 0,
+            len_on_disk: 0,
+            storage,
+            blocks: Blocks::default(),
+            broken: None,
+        }
     }
 
     // Runs `job` on the pool, if the file is sound; it counts as unsound for as long as the job runs.
@@ -61,8 +72,14 @@ impl LocalWriter {
     async fn append_all(&mut self, bytes: Bytes, kept: usize, then: Then) -> Result<()> {
         let (offset, end) = (self.len, self.len + bytes.len() as u64);
         let (head, end_mark_len) = (self.end_mark_len.min(bytes.len()), bytes.len() - kept);
+        let aligned = self.aligned(&bytes, then);
+        let appended = bytes.clone();
         let done = self.run("append", move |handle| {
-            let written = write_or_cut(handle, &bytes, head, offset);
+            let written = match (&aligned, handle.uncached()) {
+                (Some(aligned), Some(file)) if aligned.write(file).is_ok() => Ok(()),
+                // Where that failed, this either works (a disk that wants larger blocks, say) or says what is wrong.
+                _ => write_or_cut(handle, &bytes, head, offset),
+            };
             let synced = match (&written, then) {
                 (Ok(()), Then::Sync) => rustix::fs::fdatasync(handle.fd()),
                 _ => Ok(()),
@@ -71,9 +88,17 @@ impl LocalWriter {
         });
         let (written, synced) = done.await?;
         self.settle("append", written, end)?;
+        self.blocks.appended(&appended[..kept], self.len);
         self.len += kept as u64;
         self.end_mark_len = end_mark_len;
         self.synced(synced)
+    }
+
+    /// What to write past the page cache, if it is to go that way.
+    fn aligned(&self, bytes: &[u8], then: Then) -> Option<Aligned> {
+        // What is not synced may as well wait in the page cache.
+        let is_possible = then == Then::Sync && self.handle.uncached().is_some();
+        is_possible.then(|| self.blocks.with(bytes, self.len, self.end_mark_len, self.len_on_disk)).flatten()
     }
 
     /// Takes note of a sync: one that failed is the last.

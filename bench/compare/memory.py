@@ -1,0 +1,145 @@
+"""The part `memory`: does Grampus stay within grampus.memory, whatever it is asked for?
+
+HBase's PerformanceEvaluation writes and reads with 75 clients, three times as much as there is memory; others scan; all is
+compacted again and again. Resident memory is sampled, and asked of the kernel in the end, which has seen what lies between
+samples. Demanded: never more than a tenth above the number, and no client is told of an error, but for those by which HBase too
+says that it is busy.
+"""
+import itertools
+import math
+import re
+import subprocess
+import threading
+import time
+
+import cores
+import pe
+import process
+import subject
+from generator import Generator
+from record import Record
+from shell import Refused, Shell
+from steps import Table
+
+MEMORY_MIB = 512
+ALLOWED_MIB = MEMORY_MIB * 1.1
+CLIENTS = 75
+SAMPLE_S = 0.5
+COMPACT_S = 15
+SCAN_S = 10
+VALUE_BYTES = 1_000
+# What a client is told to come back later by.
+BUSY = re.compile(r"RegionTooBusyException|CallQueueTooBigException|CallDroppedException|ServerTooBusyException|"
+                  r"MemStoreLimitExceeded|OutOfScannersException|RpcThrottlingException")
+
+
+class Memory:
+    """Grampus under load, and its memory watched."""
+
+    def __init__(self, arguments):
+        self._arguments = arguments
+        self._generator = Generator(arguments)
+        self._record = Record(arguments.out, "memory")
+        self._written = Table("PeMemory", arguments.memory_rows // CLIENTS * CLIENTS, VALUE_BYTES)
+        self._scanned = Table("Scanned", arguments.memory_rows, VALUE_BYTES)
+        self._over = threading.Event()
+        self._running = set()
+        self._done = dict.fromkeys(("writes", "reads", "scans", "compactions", "busy"), 0)
+        self._errors = []
+
+    def run(self):
+        """Watches; what was demanded and is not so."""
+        with cores.of_servers():
+            server = subject.grampus(self._arguments.grampus, settings={"grampus.memory": f"{MEMORY_MIB} MiB"})
+            server.__enter__()
+        try:
+            self._under_load(server)
+            self._most_mib = process.most_resident_mib(server.server.pid)
+            self._read_log(server.server.log)
+        finally:
+            server.__exit__(None, None, None)
+        self._record.write(self.lines())
+        above = [f"resident memory was {self._most_mib:.0f} MiB; {ALLOWED_MIB:.0f} are allowed"]
+        return (above if self._most_mib > ALLOWED_MIB else []) + self._errors
+
+    def _under_load(self, server):
+        """Samples while threads do their work, until the time is over."""
+        threads = [threading.Thread(target=self._guarded, args=(work, server))
+                   for work in (self._use, self._scan, self._compact)]
+        for thread in threads:
+            thread.start()
+        begin = time.monotonic()
+        try:
+            while time.monotonic() < begin + self._arguments.memory_seconds and server.server.running():
+                self._record.add(seconds=time.monotonic() - begin, resident_mib=process.resident_mib(server.server.pid))
+                time.sleep(SAMPLE_S)
+        finally:
+            self._over.set()
+            for program in list(self._running):
+                program.kill()
+            for thread in threads:
+                thread.join()
+
+    def _guarded(self, work, server):
+        try:
+            work(server)
+        except (Refused, OSError) as error:
+            self._hear([str(error)])
+
+    def _use(self, server):
+        """Writes and reads by PerformanceEvaluation, in turns."""
+        options = [f"--table={self._written.name}", f"--valueSize={VALUE_BYTES}"]
+        for command, what in itertools.cycle((("randomWrite", "writes"), ("randomRead", "reads"))):
+            outcome = pe.run(server.endpoint, command, CLIENTS, self._written.rows // CLIENTS, options=options,
+                             started=self._running.add)
+            if self._over.is_set():
+                return
+            self._hear(outcome.troubles or ([] if outcome.good() else [f"PerformanceEvaluation {command} ended with {outcome.code}"]))
+            self._done[what] += outcome.operations
+
+    def _scan(self, server):
+        """Scans of a table whose rows are all there, and through a filter of the one that is written."""
+        self._bench(server, "sequentialRead", "--load", *self._scanned.options(), "--clients", 4, "--batch", 100)
+        for workload, table in itertools.cycle((("scan", self._scanned), ("filterScan", self._written))):
+            self._bench(server, workload, *table.options(), "--clients", 4, "--seconds", SCAN_S, "--warm-up", 0)
+            if self._over.is_set():
+                return
+            self._done["scans"] += 1
+
+    def _bench(self, server, *words):
+        command = self._generator.command(server, *words)
+        with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as program:
+            self._running.add(program)
+            _, said = program.communicate()
+        if program.returncode and not self._over.is_set():
+            self._hear([f"grampus bench {words[0]}: {said.strip()}"])
+            # What cannot be asked now is asked a little later.
+            self._over.wait(1)
+
+    def _compact(self, server):
+        """Major compactions of both tables, as soon as there are any."""
+        with Shell(self._arguments.grampus, server) as shell:
+            while not self._over.wait(COMPACT_S):
+                for table in (self._written, self._scanned):
+                    shell.do(f"major_compact '{table.name}'")
+                    self._done["compactions"] += 1
+
+    def _hear(self, troubles):
+        """What clients were told: busy is counted, all else is an error."""
+        busy = [trouble for trouble in troubles if BUSY.search(trouble)]
+        self._done["busy"] += len(busy)
+        self._errors += [trouble[:300] for trouble in troubles if trouble not in busy]
+
+    def _read_log(self, path):
+        with open(path, errors="replace") as log:
+            self._errors += [f"in its log: {line.strip()[:300]}" for line in log if " ERROR " in line]
+
+    def lines(self):
+        """The table."""
+        samples = sorted(run["resident_mib"] for run in self._record.runs)
+        p99 = samples[math.ceil(len(samples) * 0.99) - 1]
+        yield (f"Grampus with {MEMORY_MIB} MiB under {CLIENTS} clients of PerformanceEvaluation, scans and major compactions for "
+               f"{self._record.runs[-1]['seconds']:.0f} s; {len(samples)} samples")
+        yield f"resident MiB: p99 {p99:.0f}, most {self._most_mib:.0f}, allowed {ALLOWED_MIB:.0f}"
+        yield "done: " + ", ".join(f"{number:,} {what}" for what, number in self._done.items() if what != "busy")
+        yield f"clients were told {self._done['busy']} times that the server is busy, and of {len(self._errors)} errors"

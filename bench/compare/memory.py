@@ -11,6 +11,7 @@ import re
 import subprocess
 import threading
 import time
+from contextlib import ExitStack
 
 import cores
 import pe
@@ -49,15 +50,13 @@ class Memory:
 
     def run(self):
         """Watches; what was demanded and is not so."""
-        with cores.of_servers():
-            server = subject.grampus(self._arguments.grampus, settings={"grampus.memory": f"{MEMORY_MIB} MiB"})
-            server.__enter__()
-        try:
+        with ExitStack() as until_end:
+            with cores.of_servers():
+                server = until_end.enter_context(
+                    subject.grampus(self._arguments.grampus, settings={"grampus.memory": f"{MEMORY_MIB} MiB"}))
             self._under_load(server)
             self._most_mib = process.most_resident_mib(server.server.pid)
             self._read_log(server.server.log)
-        finally:
-            server.__exit__(None, None, None)
         self._record.write(self.lines())
         above = [f"resident memory was {self._most_mib:.0f} MiB; {ALLOWED_MIB:.0f} are allowed"]
         return (above if self._most_mib > ALLOWED_MIB else []) + self._errors

@@ -1,7 +1,7 @@
 """The part `starts`: how soon a server answers, from nothing and after `kill -9`; and what it takes when it has nothing to do.
 
-The first answer is that to `list` in an empty cluster, and to a get after the kill, of a row half way in the table; its region must have
-been opened, and so its log replayed. Nothing was flushed before: there is no store file, which is looked at. Demanded is that Grampus
+The first answer is the master's to which tables there are, in an empty cluster; and the region server's to a get after the kill, of a
+row half way in the table, whose region must have been opened, and so its log replayed. Nothing was flushed before: there is no store file, which is looked at. Demanded is that Grampus
 has every row again.
 
 HBase stores into a local directory. Of what its usual class for that, which keeps checksums, has been told to make
@@ -10,14 +10,17 @@ acknowledged. Without that it would have less to recover, and lose rows.
 """
 import re
 import time
+from contextlib import ExitStack
 
 import cores
 import limits
+import probe
 import process
+import question
 import storefiles
 import subject
 from generator import Generator, address
-from probe import Probe
+from javatools import die
 from record import Record
 from steps import Table
 
@@ -25,11 +28,11 @@ RAW_FILES = {"fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem"}
 # Of a memstore; more than there is.
 UNFLUSHED = {"hbase.hregion.memstore.flush.size": 8 << 30}
 NAMES = ("hbase", "grampus")
-# Each figure of a run, and how it is told.
-FIGURES = (("port_ms", "empty start to an open port, ms"), ("start_ms", "empty start to the first answer, ms"),
-           ("start_probe_ms", "  of which asking takes, ms"), ("idle_mib", "resident when idle, MiB"),
-           ("recovery_port_ms", "kill -9 to an open port, ms"), ("recovery_ms", "kill -9 to the answer of a get, ms"),
-           ("recovery_probe_ms", "  of which asking takes, ms"), ("rows_again", "rows that are there again"))
+# Each figure of a run, how it is told, and its digits.
+FIGURES = (("start_ms", "empty start to the first answer, ms", 0), ("start_asking_ms", "  one question then takes, ms", 2),
+           ("idle_mib", "resident when idle, MiB", 0),
+           ("recovery_ms", "kill -9 to the answer of a get, ms", 0), ("recovery_asking_ms", "  one question then takes, ms", 2),
+           ("rows_again", "rows that are there again", 0))
 
 
 class Starts:
@@ -54,9 +57,9 @@ class Starts:
         return complaints
 
     def _measure(self, name):
-        with cores.of_servers():
-            started = self._server(name).__enter__()
-        try:
+        with ExitStack() as until_end:
+            with cores.of_servers():
+                started = until_end.enter_context(self._server(name))
             figures = {**self._start(started), **self._idle(started)}
             self._fill(started)
             wrong = [f"{name}: {path} was flushed before the kill" for path in storefiles.of(started, self._table.name)]
@@ -64,8 +67,6 @@ class Starts:
             if name == "grampus" and figures["rows_again"] != self._table.rows:
                 wrong.append(f"{figures['rows_again']} rows are there again, of {self._table.rows}")
             return figures, wrong
-        finally:
-            started.__exit__(None, None, None)
 
     def _server(self, name):
         if name == "hbase":
@@ -74,11 +75,9 @@ class Starts:
         return subject.grampus(self._arguments.grampus, settings=settings, wait=False)
 
     def _start(self, server):
-        probe = Probe(self._arguments.grampus, server, "list", "row(s)")
-        open_at, answered_at = probe.first_answer()
-        begun = server.server.begun
-        return {"port_ms": (open_at - begun) * 1e3, "start_ms": (answered_at - begun) * 1e3,
-                "start_probe_ms": probe.cost_s() * 1e3}
+        tables = question.tables(server.endpoint)
+        answered_at = probe.first_answer(server, tables)
+        return {"start_ms": (answered_at - server.server.begun) * 1e3, "start_asking_ms": probe.cost_s(tables) * 1e3}
 
     def _idle(self, server):
         time.sleep(self._arguments.idle_seconds)
@@ -88,27 +87,34 @@ class Starts:
         self._generator.run(server, "sequentialWrite", *self._table.options(), "--clients", 4, "--batch", 1000)
 
     def _recover(self, server):
-        row = f"{self._table.rows // 2:026}"
-        probe = Probe(self._arguments.grampus, server, f"get '{self._table.name}', '{row}'", "value=")
+        row = question.row(server.endpoint, self._region(server), f"{self._table.rows // 2:026}".encode())
+        if not row.is_answered():
+            die(f"{server.name} does not answer a get even before it is killed; its log: {server.server.log}")
         killed_at = time.monotonic()
         server.kill()
         with cores.of_servers():
             server.start_again()
-        open_at, answered_at = probe.first_answer()
-        return {"recovery_port_ms": (open_at - killed_at) * 1e3, "recovery_ms": (answered_at - killed_at) * 1e3,
-                "recovery_probe_ms": probe.cost_s() * 1e3, "rows_again": self._count(server)}
+        answered_at = probe.first_answer(server, row)
+        return {"recovery_ms": (answered_at - killed_at) * 1e3, "recovery_asking_ms": probe.cost_s(row) * 1e3,
+                "rows_again": self._count(server)}
+
+    def _region(self, server):
+        """The name of the table's only region."""
+        return re.search(rf"{self._table.name},,\d+\.[0-9a-f]{{32}}\.", self._say(server, "scan 'hbase:meta'")).group()
 
     def _count(self, server):
-        said = limits.run([self._arguments.grampus, "shell", *address(server), "-e",
-                           f"count '{self._table.name}', INTERVAL => {self._table.rows + 1}, CACHE => 10000"])
+        said = self._say(server, f"count '{self._table.name}', INTERVAL => {self._table.rows + 1}, CACHE => 10000")
         return int(re.search(r"(\d+) row\(s\)", said).group(1))
+
+    def _say(self, server, command):
+        return limits.run([self._arguments.grampus, "shell", *address(server), "-e", command])
 
     def lines(self):
         """The table."""
         yield (f"starts on one core, medians of {self._arguments.runs}; HBase with {self._arguments.hbase_heap} of heap, Grampus with "
-               f"{self._arguments.memory}; {self._table.rows:,} rows of {self._table.value_bytes} B in the log; exact to 5 ms or, if "
-               "that is more, 5 %")
+               f"{self._arguments.memory}; {self._table.rows:,} rows of {self._table.value_bytes} B in the log; exact to 1 ms or, "
+               "if that is more, 1 %")
         yield f"{'':40} {'HBase':>11} {'Grampus':>11}"
-        for figure, told in FIGURES:
+        for figure, told, digits in FIGURES:
             hbase, grampus = (self._record.median(lambda run: run[figure], server=name) for name in NAMES)
-            yield f"{told:40} {hbase:11,.0f} {grampus:11,.0f}"
+            yield f"{told:40} {hbase:11,.{digits}f} {grampus:11,.{digits}f}"

@@ -5,9 +5,9 @@ import os
 
 def of(server, table):
     """Paths of the table's store files, without those that are still written."""
-    # HBase's root is `root`, that of Grampus lies within `data`; both name regions and files by hexadecimal digits.
-    pattern = os.path.join(server.server.directory, "{}", "data", "default", table, "*", "info0", "[0-9a-f]*")
-    return {path for root in ("root", "data") for path in glob.glob(pattern.format(root))}
+    # HBase's root is `root`, that of Grampus `data`; both name regions and files by hexadecimal digits.
+    return {path for root in ("root", "data") for path in glob.glob(os.path.join(
+        server.server.directory, root, "data", "default", table, "*", "info0", "[0-9a-f]*"))}
 
 
 def drop_from_page_cache(server, table):

@@ -93,7 +93,8 @@ class Bound:
         taken = self.limit_bytes - self.anonymous_bytes() - spare_bytes
         if taken <= 0:
             return
-        hold = ("import mmap, sys; held = mmap.mmap(-1, int(sys.argv[1]))\n"
+        # Private, for shared memory counts as pages of a file.
+        hold = ("import mmap, sys; held = mmap.mmap(-1, int(sys.argv[1]), mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)\n"
                 "for at in range(0, len(held), mmap.PAGESIZE): held[at] = 1\n"
                 "print(flush=True); sys.stdin.read()")
         with self.inside():

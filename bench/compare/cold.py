@@ -76,7 +76,8 @@ class Cold:
     def _prepare(self, server, bound):
         """Fills the table, then the cache, and takes what memory is left."""
         print(f"{server.name}: filling {self._table.rows:,} rows", flush=True)
-        self._generator.load(server, self._table)
+        # What it reads then is not to be in the cache.
+        self._generator.run(server, "randomRead", "--load", *self._table.options(), "--uncached", "--seconds", 1)
         # Twice, for HBase keeps longer what it met twice.
         hot = Table(self._table.name, self._hot_rows, VALUE_BYTES)
         for _ in range(2):
@@ -97,8 +98,9 @@ class Cold:
         # Not warmed up, for all that is asked is to be among what is counted.
         got = self._generator.run(server, *self._words(percent), "--seconds", self._arguments.seconds, "--warm-up", 0)
         growth, read = process.resident_mib(pid) - resident, process.bytes_from_disk(pid) - read
-        # A get reads one block of data; those of indexes and Bloom filters are in the cache.
-        hit_ratio = 1 - (_misses(server) - misses) / got["rows"]
+        # A get reads one block of data; those of indexes and Bloom filters are in the cache. Calls that were under way at the
+        # end are misses, but no rows.
+        hit_ratio = max(0, 1 - (_misses(server) - misses) / got["rows"])
         self._record.add(server=server.name, percent=percent, run=run, hit_ratio=hit_ratio, growth_mib=growth,
                          disk_kib_per_row=read / got["rows"] / 1024, page_cache_mib=bound.page_cache_bytes() / MIB, **got)
         print(f"  {server.name:8} {percent:3} % hits (by its count {hit_ratio:.1%}), run {run}: {got['rows_per_second']:9,.0f} "

@@ -34,7 +34,9 @@ class Pauses:
                 print(f"{server.name}: filling {self._table.rows:,} rows", flush=True)
                 self._generator.load(server, self._table)
             print(f"hbase: warming up for {self._arguments.warm} s", flush=True)
-            self._generator.run(session.hbase, *self._gets(), "--seconds", self._arguments.warm)
+            # With upkeep, for its code is to be warm too.
+            with Upkeep(self._arguments.grampus, session.hbase, self._table.name):
+                self._generator.run(session.hbase, *self._gets(), "--seconds", self._arguments.warm)
             for server in session.both:
                 got = self._generator.run(server, *self._gets(), "--seconds", self._arguments.pause_seconds)
                 self._saturation[server.name] = got["rows_per_second"]

@@ -1,8 +1,8 @@
 """A control group with a limit of memory, page cache included, for a server that is measured within it.
 
-The group is the script's own, at the root of the hierarchy, and gone behind the block. A process belongs to the group that it was
-born in, and memory to that which first touched it; so this script itself goes in for the moment in which it starts the
-server. Both versions of the kernel's interface are known; the first where memory is under its rule.
+The group is the script's own, at the root of the hierarchy, and gone behind the block. A process belongs to the group
+that it was born in, and memory to that which first touched it; so this script itself goes in for the moment in which it
+starts the server. Both versions of the kernel's interface are known; the first where memory is under its rule.
 """
 import os
 import subprocess

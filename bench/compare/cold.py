@@ -17,13 +17,13 @@ import storefiles
 import subject
 from bound import Bound
 from generator import Generator
-from record import Record
+from record import Record, aligned
 from steps import Table
 
 MIB = 1 << 20
 CLIENTS = 10
 RATIOS = (0, 65, 100)
-# HBase needs about 300 MiB beyond its heap, for code, classes, threads and network buffers; the rest of it are files' pages.
+# HBase needs about 300 MiB beyond its heap, for code, classes, threads and network buffers; the rest is for files' pages.
 BEYOND_HEAP_MIB = 512
 # Page cache that either has while it is measured: a tenth of the data.
 PAGES_MIB = 128
@@ -98,31 +98,33 @@ class Cold:
         # Not warmed up, for all that is asked is to be among what is counted.
         got = self._generator.run(server, *self._words(percent), "--seconds", self._arguments.seconds, "--warm-up", 0)
         growth, read = process.resident_mib(pid) - resident, process.bytes_from_disk(pid) - read
-        # A get reads one block of data; those of indexes and Bloom filters are in the cache. Calls that were under way at the
-        # end are misses, but no rows.
+        # A get reads one block of data; those of indexes and Bloom filters are in the cache. Calls that were under way at
+        # the end are misses, but no rows.
         hit_ratio = max(0, 1 - (_misses(server) - misses) / got["rows"])
         self._record.add(server=server.name, percent=percent, run=run, hit_ratio=hit_ratio, growth_mib=growth,
                          disk_kib_per_row=read / got["rows"] / 1024, page_cache_mib=bound.page_cache_bytes() / MIB, **got)
-        print(f"  {server.name:8} {percent:3} % hits (by its count {hit_ratio:.1%}), run {run}: {got['rows_per_second']:9,.0f} "
-              f"rows/s {got['server_cpu_us_per_row']:8.2f} us CPU a row", flush=True)
+        print(f"  {server.name:8} {percent:3} % hits (by its count {hit_ratio:.1%}), run {run}: "
+              f"{got['rows_per_second']:9,.0f} rows/s {got['server_cpu_us_per_row']:8.2f} us CPU a row", flush=True)
 
     def lines(self):
         """The table."""
+        memory = self._arguments.cold_memory
         yield (f"gets of 1 KB, {CLIENTS} clients, {self._table.rows:,} rows, {DATA_TO_CACHE} times the block cache of "
-               f"{self._arguments.cold_memory * CACHE_SHARE:.0f} MiB; each server in {self._arguments.cold_memory + BEYOND_HEAP_MIB} "
-               f"MiB, of which {PAGES_MIB} for pages of files; medians")
-        yield (f"{'hits':>5} {'server':8} {'counted':>8} {'rows/s':>9} {'CPU us a row':>13} {'HBase/Grampus':>14} {'p50 us':>8} "
-               f"{'p999 us':>9} {'p999/p50':>9} {'KiB of disk a row':>18} {'growth MiB':>11} {'page cache MiB':>15}")
-        for percent in RATIOS:
-            cpu = {name: self._of(name, percent, "server_cpu_us_per_row") for name in ("hbase", "grampus")}
-            for name in cpu:
-                ratio = f"{cpu['hbase'] / cpu[name]:.2f}" if name == "grampus" else ""
-                p50, p999 = (self._record.median(lambda run: run["latency_us"][which], server=name, percent=percent)
-                             for which in ("p50", "p999"))
-                yield (f"{percent:4}% {name:8} {self._of(name, percent, 'hit_ratio'):8.1%} "
-                       f"{self._of(name, percent, 'rows_per_second'):9,.0f} {cpu[name]:13.2f} {ratio:>14} {p50:8,.0f} {p999:9,.0f} "
-                       f"{p999 / p50:9.1f} {self._of(name, percent, 'disk_kib_per_row'):18.1f} "
-                       f"{self._of(name, percent, 'growth_mib'):11.1f} {self._of(name, percent, 'page_cache_mib'):15.0f}")
+               f"{memory * CACHE_SHARE:.0f} MiB; each server in {memory + BEYOND_HEAP_MIB} MiB, of which {PAGES_MIB} are for "
+               "pages of files; medians")
+        yield from aligned([["hits", "server", "hits counted", "rows/s", "CPU us a row", "HBase/Grampus", "p50 us", "p999 us",
+                             "p999/p50", "KiB of disk a row", "growth MiB", "page cache MiB"],
+                            *(self._row(percent, name) for percent in RATIOS for name in ("hbase", "grampus"))])
+
+    def _row(self, percent, name):
+        cpu = self._of(name, percent, "server_cpu_us_per_row")
+        ratio = f"{self._of('hbase', percent, 'server_cpu_us_per_row') / cpu:.2f}" if name == "grampus" else ""
+        p50, p999 = (self._record.median(lambda run: run["latency_us"][which], server=name, percent=percent)
+                     for which in ("p50", "p999"))
+        return [f"{percent} %", name, f"{self._of(name, percent, 'hit_ratio'):.1%}",
+                f"{self._of(name, percent, 'rows_per_second'):,.0f}", f"{cpu:.2f}", ratio, f"{p50:,.0f}", f"{p999:,.0f}",
+                f"{p999 / p50:.1f}", f"{self._of(name, percent, 'disk_kib_per_row'):.1f}",
+                f"{self._of(name, percent, 'growth_mib'):.1f}", f"{self._of(name, percent, 'page_cache_mib'):.0f}"]
 
     def _of(self, server, percent, figure):
         return self._record.median(lambda run: run[figure], server=server, percent=percent)

@@ -1,9 +1,9 @@
 """The part `memory`: does Grampus stay within grampus.memory, whatever it is asked for?
 
-HBase's PerformanceEvaluation writes and reads with 75 clients, three times as much as there is memory; others scan; all is
-compacted again and again. Resident memory is sampled, and asked of the kernel in the end, which has seen what lies between
-samples. Demanded: never more than a tenth above the number, and no client is told of an error, but for those by which HBase too
-says that it is busy.
+HBase's PerformanceEvaluation writes and reads with 75 clients, three times as much as there is memory; others scan; all
+is compacted again and again. Resident memory is sampled, and asked of the kernel in the end, which has seen what lies
+between samples. Demanded: never more than a tenth above the number, and no client is told of an error, but for those by
+which HBase too says that it is busy.
 """
 import itertools
 import math
@@ -93,7 +93,9 @@ class Memory:
                              started=self._running.add)
             if self._over.is_set():
                 return
-            self._hear(outcome.troubles or ([] if outcome.good() else [f"PerformanceEvaluation {command} ended with {outcome.code}"]))
+            self._hear(outcome.troubles)
+            if not outcome.good() and not outcome.troubles:
+                self._hear([f"PerformanceEvaluation {command} ended with {outcome.code}"])
             self._done[what] += outcome.operations
 
     def _scan(self, server):
@@ -137,8 +139,8 @@ class Memory:
         """The table."""
         samples = sorted(run["resident_mib"] for run in self._record.runs)
         p99 = samples[math.ceil(len(samples) * 0.99) - 1]
-        yield (f"Grampus with {MEMORY_MIB} MiB under {CLIENTS} clients of PerformanceEvaluation, scans and major compactions for "
-               f"{self._record.runs[-1]['seconds']:.0f} s; {len(samples)} samples")
+        yield (f"Grampus with {MEMORY_MIB} MiB under {CLIENTS} clients of PerformanceEvaluation, scans and major compactions "
+               f"for {self._record.runs[-1]['seconds']:.0f} s; {len(samples)} samples")
         yield f"resident MiB: p99 {p99:.0f}, most {self._most_mib:.0f}, allowed {ALLOWED_MIB:.0f}"
         yield "done: " + ", ".join(f"{number:,} {what}" for what, number in self._done.items() if what != "busy")
         yield f"clients were told {self._done['busy']} times that the server is busy, and of {len(self._errors)} errors"

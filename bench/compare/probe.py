@@ -1,7 +1,7 @@
 """When does a server give its first answer? It is asked again and again from the moment its process begins.
 
-Asking takes of the server too, so it is asked ever more slowly: again when a hundredth more time has passed, but not more often than
-once in MIN_GAP_S. That is how exact the answer is.
+Asking takes of the server too, so it is asked ever more slowly: again when a hundredth more time has passed, but not more
+often than once in MIN_GAP_S. That is how exact the answer is.
 """
 import statistics
 import time

@@ -1,8 +1,8 @@
 """One question to a server in HBase's protocol, asked so lightly that it can be asked a thousand times a second.
 
-A client of HBase waits longer and longer between its tries, and a process that is started to ask takes as long as Grampus takes to
-start; neither can tell when a server began to answer. This knows just enough of the protocol: a connection without a codec, one
-call, and whether its answer is an exception.
+A client of HBase waits longer and longer between its tries, and a process that is started to ask takes as long as Grampus
+takes to start; neither can tell when a server began to answer. This knows just enough of the protocol: a connection
+without a codec, one call, and whether its answer is an exception.
 """
 import socket
 import struct

@@ -28,3 +28,11 @@ class Record:
         with open(self._path + ".txt", "w") as out:
             out.write(text)
         print("\n" + text, flush=True)
+
+
+def aligned(rows):
+    """Lines of a table: rows of text in columns as wide as they need, the first to the left, the others to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows)]
+    for row in rows:
+        first, *others = (text.rjust(width) for text, width in zip(row, widths))
+        yield "  ".join([first.strip().ljust(widths[0]), *others])

@@ -1,11 +1,11 @@
-"""The part `starts`: how soon a server answers, from nothing and after `kill -9`; and what it takes when it has nothing to do.
+"""The part `starts`: how soon a server answers, from nothing and after `kill -9`; and its memory when it is idle.
 
-The first answer is the master's to which tables there are, in an empty cluster; and the region server's to a get after the kill, of a
-row half way in the table, whose region must have been opened, and so its log replayed. Nothing was flushed before: there is no store file, which is looked at. Demanded is that Grampus
-has every row again.
+In an empty cluster the first answer is the master's to which tables there are. After the kill it is the region server's to
+a get of a row half way in the table, whose region must have been opened for it, and so its log replayed. Nothing was
+flushed before: that there is no store file is looked at. Demanded is that Grampus has every row again.
 
-HBase stores into a local directory and syncs nothing; what its process has handed to the kernel outlives the process, and not a loss
-of power. How many rows it has again is told.
+HBase stores into a local directory and syncs nothing; what its process has handed to the kernel outlives the process, and
+not a loss of power. How many rows it has again is told.
 """
 import re
 import time
@@ -20,16 +20,18 @@ import storefiles
 import subject
 from generator import Generator, address
 from javatools import die
-from record import Record
+from record import Record, aligned
 from steps import Table
 
 # Of a memstore; more than there is.
 UNFLUSHED = {"hbase.hregion.memstore.flush.size": 8 << 30}
 NAMES = ("hbase", "grampus")
 # Each figure of a run, how it is told, and its digits.
-FIGURES = (("start_ms", "empty start to the first answer, ms", 0), ("start_asking_ms", "  one question then takes, ms", 2),
+FIGURES = (("start_ms", "empty start to the first answer, ms", 0),
+           ("start_asking_ms", "one question then takes, ms", 2),
            ("idle_mib", "resident when idle, MiB", 0),
-           ("recovery_ms", "kill -9 to the answer of a get, ms", 0), ("recovery_asking_ms", "  one question then takes, ms", 2),
+           ("recovery_ms", "kill -9 to the answer of a get, ms", 0),
+           ("recovery_asking_ms", "one question then takes, ms", 2),
            ("rows_again", "rows that are there again", 0))
 
 
@@ -50,7 +52,8 @@ class Starts:
                 figures, wrong = self._measure(name)
                 complaints += wrong
                 self._record.add(server=name, run=run, **figures)
-                print(f"  {name:8} run {run}: " + ", ".join(f"{what} {figure:,.0f}" for what, figure in figures.items()), flush=True)
+                print(f"  {name:8} run {run}: first answer after {figures['start_ms']:,.0f} ms, after kill -9 "
+                      f"{figures['recovery_ms']:,.0f} ms; idle {figures['idle_mib']:.0f} MiB", flush=True)
         self._record.write(self.lines())
         return complaints
 
@@ -109,10 +112,12 @@ class Starts:
 
     def lines(self):
         """The table."""
-        yield (f"starts on one core, medians of {self._arguments.runs}; HBase with {self._arguments.hbase_heap} of heap, Grampus with "
-               f"{self._arguments.memory}; {self._table.rows:,} rows of {self._table.value_bytes} B in the log; exact to 1 ms or, "
-               "if that is more, 1 %")
-        yield f"{'':40} {'HBase':>11} {'Grampus':>11}"
-        for figure, told, digits in FIGURES:
-            hbase, grampus = (self._record.median(lambda run: run[figure], server=name) for name in NAMES)
-            yield f"{told:40} {hbase:11,.{digits}f} {grampus:11,.{digits}f}"
+        arguments = self._arguments
+        yield (f"starts on one core, medians of {arguments.runs}; HBase with {arguments.hbase_heap} of heap, Grampus with "
+               f"{arguments.memory}; {self._table.rows:,} rows of {self._table.value_bytes} B in the log; exact to 1 ms or, if "
+               "that is more, 1 %")
+        yield from aligned([["", *NAMES], *(self._row(*figure) for figure in FIGURES)])
+
+    def _row(self, figure, told, digits):
+        medians = (self._record.median(lambda run: run[figure], server=name) for name in NAMES)
+        return [told, *(f"{median:,.{digits}f}" for median in medians)]

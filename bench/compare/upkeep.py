@@ -1,13 +1,13 @@
-"""What a server has to do beside its gets in the part `pauses`: rows are written, flushed and compacted, over and over."""
+"""What a server has to do beside its gets in the part `pauses`: rows are written, flushed and compacted again and again."""
 import threading
 import time
 
 import storefiles
 from shell import Refused, Shell
 
-# A megabyte a second, in rows of which each costs the core that measures some tens of microseconds. A second load
-# generator would be simpler; but one that keeps to a rate does not sleep, and two on one core take turns of milliseconds: an
-# echo's median went from 0.2 to 2 ms.
+# A megabyte a second, in few rows, for writing one costs the core that measures some time too. A second load generator
+# would be simpler; but one that keeps to a rate does not sleep, and two on one core take turns of milliseconds: an echo's
+# median went from 0.2 to 2 ms.
 ROWS_A_SECOND = 100
 VALUE_BYTES = 10_000
 # They are overwritten in turns, so that the table stays as it is.

@@ -1,12 +1,13 @@
 """The part `memory`: does Grampus stay within grampus.memory, whatever it is asked for?
 
-HBase's PerformanceEvaluation writes and reads with 75 clients, three times as much as there is memory; others scan; all
-is compacted again and again. Resident memory is sampled, and asked of the kernel in the end, which has seen what lies
+HBase's PerformanceEvaluation writes and reads with 75 clients, table after table, so that far more is stored than there is
+memory; others scan; all is compacted again and again. Resident memory is sampled, and asked of the kernel in the end, which has seen what lies
 between samples. Demanded: never more than a tenth above the number, and no client is told of an error, but for those by
 which HBase too says that it is busy.
 """
 import itertools
 import math
+import os
 import re
 import subprocess
 import threading
@@ -16,15 +17,20 @@ from contextlib import ExitStack
 import cores
 import pe
 import process
+import storefiles
 import subject
 from generator import Generator
 from record import Record
 from shell import Refused, Shell
 from steps import Table
 
+MIB = 1 << 20
 MEMORY_MIB = 512
 ALLOWED_MIB = MEMORY_MIB * 1.1
 CLIENTS = 75
+# PerformanceEvaluation goes from one to the next and begins anew; it ends when it has done all its rows, so they are few.
+TABLES = 6
+TURNS = (("randomWrite", "writes"), ("randomRead", "reads"))
 SAMPLE_S = 0.5
 COMPACT_S = 15
 SCAN_S = 10
@@ -41,7 +47,8 @@ class Memory:
         self._arguments = arguments
         self._generator = Generator(arguments)
         self._record = Record(arguments.out, "memory")
-        self._written = Table("PeMemory", arguments.memory_rows // CLIENTS * CLIENTS, VALUE_BYTES)
+        self._rows_each = arguments.memory_rows // CLIENTS
+        self._written = []
         self._scanned = Table("Scanned", arguments.memory_rows, VALUE_BYTES)
         self._over = threading.Event()
         self._running = set()
@@ -56,6 +63,7 @@ class Memory:
                     subject.grampus(self._arguments.grampus, settings={"grampus.memory": f"{MEMORY_MIB} MiB"}))
             self._under_load(server)
             self._most_mib = process.most_resident_mib(server.server.pid)
+            self._stored_mib = sum(self._stored(server, table) for table in self._tables()) / MIB
             self._read_log(server.server.log)
         self._record.write(self.lines())
         above = [f"resident memory was {self._most_mib:.0f} MiB; {ALLOWED_MIB:.0f} are allowed"]
@@ -87,22 +95,24 @@ class Memory:
 
     def _use(self, server):
         """Writes and reads by PerformanceEvaluation, in turns."""
-        options = [f"--table={self._written.name}", f"--valueSize={VALUE_BYTES}"]
-        for command, what in itertools.cycle((("randomWrite", "writes"), ("randomRead", "reads"))):
-            outcome = pe.run(server.endpoint, command, CLIENTS, self._written.rows // CLIENTS, options=options,
-                             started=self._running.add)
+        turns = [(f"PeMemory{at}", *turn) for at in range(TABLES) for turn in TURNS]
+        for name, command, what in itertools.cycle(turns):
+            outcome = pe.run(server.endpoint, command, CLIENTS, self._rows_each, started=self._running.add,
+                             options=[f"--table={name}", f"--valueSize={VALUE_BYTES}"])
             if self._over.is_set():
                 return
+            if name not in self._written:
+                self._written.append(name)
             self._hear(outcome.troubles)
             if not outcome.good() and not outcome.troubles:
                 self._hear([f"PerformanceEvaluation {command} ended with {outcome.code}"])
             self._done[what] += outcome.operations
 
     def _scan(self, server):
-        """Scans of a table whose rows are all there, and through a filter of the one that is written."""
-        self._bench(server, "sequentialRead", "--load", *self._scanned.options(), "--clients", 4, "--batch", 100)
-        for workload, table in itertools.cycle((("scan", self._scanned), ("filterScan", self._written))):
-            self._bench(server, workload, *table.options(), "--clients", 4, "--seconds", SCAN_S, "--warm-up", 0)
+        """Scans of a table whose rows are all there, whole and through a filter that lets none pass."""
+        self._bench(server, "randomRead", "--load", *self._scanned.options(), "--seconds", 1)
+        for workload in itertools.cycle(("scan", "filterScan")):
+            self._bench(server, workload, *self._scanned.options(), "--clients", 4, "--seconds", SCAN_S, "--warm-up", 0)
             if self._over.is_set():
                 return
             self._done["scans"] += 1
@@ -118,12 +128,19 @@ class Memory:
             self._over.wait(1)
 
     def _compact(self, server):
-        """Major compactions of both tables, as soon as there are any."""
+        """Major compactions of all tables that there are."""
         with Shell(self._arguments.grampus, server) as shell:
             while not self._over.wait(COMPACT_S):
-                for table in (self._written, self._scanned):
-                    shell.do(f"major_compact '{table.name}'")
+                for table in self._tables():
+                    shell.do(f"major_compact '{table}'")
                     self._done["compactions"] += 1
+
+    def _tables(self):
+        """Names of the tables that are there; that which is scanned is soon after the beginning."""
+        return [self._scanned.name, *self._written]
+
+    def _stored(self, server, table):
+        return sum(os.path.getsize(path) for path in storefiles.of(server, table) if os.path.exists(path))
 
     def _hear(self, troubles):
         """What clients were told: busy is counted, all else is an error."""
@@ -142,5 +159,6 @@ class Memory:
         yield (f"Grampus with {MEMORY_MIB} MiB under {CLIENTS} clients of PerformanceEvaluation, scans and major compactions "
                f"for {self._record.runs[-1]['seconds']:.0f} s; {len(samples)} samples")
         yield f"resident MiB: p99 {p99:.0f}, most {self._most_mib:.0f}, allowed {ALLOWED_MIB:.0f}"
-        yield "done: " + ", ".join(f"{number:,} {what}" for what, number in self._done.items() if what != "busy")
+        yield ("done: " + ", ".join(f"{number:,} {what}" for what, number in self._done.items() if what != "busy") +
+               f"; stored in the end {self._stored_mib:,.0f} MiB")
         yield f"clients were told {self._done['busy']} times that the server is busy, and of {len(self._errors)} errors"

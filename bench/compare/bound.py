@@ -13,6 +13,8 @@ from contextlib import contextmanager
 from javatools import die
 
 ROOT = "/sys/fs/cgroup"
+# The kernel brings a group's figures up to date no more often than each two seconds.
+STAT_S = 3
 
 
 class V1:
@@ -22,7 +24,7 @@ class V1:
     limit = "memory.limit_in_bytes"
     # Nothing is swapped: a server that waits for its own memory is not what is measured.
     unswapped = ("memory.swappiness", "0")
-    anonymous, page_cache = "total_rss", "total_cache"
+    anonymous, page_cache = ("total_active_anon", "total_inactive_anon"), "total_cache"
 
     def own_group(line):
         """The path of the group, if the line of /proc/self/cgroup tells it."""
@@ -36,7 +38,7 @@ class V2:
     root = ROOT
     limit = "memory.max"
     unswapped = ("memory.swap.max", "0")
-    anonymous, page_cache = "anon", "file"
+    anonymous, page_cache = ("active_anon", "inactive_anon"), "file"
 
     def own_group(line):
         """The same."""
@@ -82,7 +84,8 @@ class Bound:
 
     def anonymous_bytes(self):
         """Memory of the group's processes that is no page of a file."""
-        return self._stat(self._version.anonymous)
+        # Not what is mapped: a huge page of which a part was given back is charged whole.
+        return sum(map(self._stat, self._version.anonymous))
 
     def page_cache_bytes(self):
         """Pages of files that are charged to the group."""
@@ -90,6 +93,7 @@ class Bound:
 
     def leave_for_pages(self, spare_bytes):
         """Takes memory of the group until so much is left for pages of files, by a process that only holds it."""
+        time.sleep(STAT_S)
         taken = self.limit_bytes - self.anonymous_bytes() - spare_bytes
         if taken <= 0:
             return

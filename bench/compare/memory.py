@@ -9,12 +9,14 @@ import itertools
 import math
 import os
 import re
+import shutil
 import subprocess
 import threading
 import time
 from contextlib import ExitStack
 
 import cores
+import pages
 import pe
 import process
 import storefiles
@@ -30,6 +32,8 @@ ALLOWED_MIB = MEMORY_MIB * 1.1
 CLIENTS = 75
 # PerformanceEvaluation goes from one to the next and begins anew; it ends when it has done all its rows, so they are few.
 TABLES = 6
+# Each of its clients has histograms of some 30 MB.
+PE_HEAP = "4g"
 TURNS = (("randomWrite", "writes"), ("randomRead", "reads"))
 SAMPLE_S = 0.5
 COMPACT_S = 15
@@ -65,6 +69,8 @@ class Memory:
             self._most_mib = process.most_resident_mib(server.server.pid)
             self._stored_mib = sum(self._stored(server, table) for table in self._tables()) / MIB
             self._read_log(server.server.log)
+            # Beside the samples, it tells what the server did when it had most.
+            shutil.copy(server.server.log, os.path.join(self._arguments.out, "memory.log"))
         self._record.write(self.lines())
         above = [f"resident memory was {self._most_mib:.0f} MiB; {ALLOWED_MIB:.0f} are allowed"]
         return (above if self._most_mib > ALLOWED_MIB else []) + self._errors
@@ -78,7 +84,8 @@ class Memory:
         begin = time.monotonic()
         try:
             while time.monotonic() < begin + self._arguments.memory_seconds and server.server.running():
-                self._record.add(seconds=time.monotonic() - begin, resident_mib=process.resident_mib(server.server.pid))
+                resident = process.resident_mib(server.server.pid)
+                self._record.add(seconds=time.monotonic() - begin, resident_mib=resident, counted=_counted(server))
                 time.sleep(SAMPLE_S)
         finally:
             self._over.set()
@@ -97,8 +104,8 @@ class Memory:
         """Writes and reads by PerformanceEvaluation, in turns."""
         turns = [(f"PeMemory{at}", *turn) for at in range(TABLES) for turn in TURNS]
         for name, command, what in itertools.cycle(turns):
-            outcome = pe.run(server.endpoint, command, CLIENTS, self._rows_each, started=self._running.add,
-                             options=[f"--table={name}", f"--valueSize={VALUE_BYTES}"])
+            outcome = pe.run(server.endpoint, command, CLIENTS, self._rows_each, heap=PE_HEAP,
+                             started=self._running.add, options=[f"--table={name}", f"--valueSize={VALUE_BYTES}"])
             if self._over.is_set():
                 return
             if name not in self._written:
@@ -155,10 +162,19 @@ class Memory:
     def lines(self):
         """The table."""
         samples = sorted(run["resident_mib"] for run in self._record.runs)
+        highest = max(self._record.runs, key=lambda run: run["resident_mib"])
         p99 = samples[math.ceil(len(samples) * 0.99) - 1]
         yield (f"Grampus with {MEMORY_MIB} MiB under {CLIENTS} clients of PerformanceEvaluation, scans and major compactions "
                f"for {self._record.runs[-1]['seconds']:.0f} s; {len(samples)} samples")
         yield f"resident MiB: p99 {p99:.0f}, most {self._most_mib:.0f}, allowed {ALLOWED_MIB:.0f}"
+        yield (f"at the highest sample, after {highest['seconds']:.0f} s, it counted: " +
+               ", ".join(f"{what} {mib:.0f}" for what, mib in highest["counted"].items()))
         yield ("done: " + ", ".join(f"{number:,} {what}" for what, number in self._done.items() if what != "busy") +
                f"; stored in the end {self._stored_mib:,.0f} MiB")
         yield f"clients were told {self._done['busy']} times that the server is busy, and of {len(self._errors)} errors"
+
+
+def _counted(server):
+    """What the server itself says its memory is used for, in MiB."""
+    figures = pages.figures(server, "Memory")
+    return {what: figures[what] / MIB for what in ("memStoreSize", "blockCacheSize", "requestSize", "responseSize")}

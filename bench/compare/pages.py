@@ -3,14 +3,14 @@ import json
 import time
 import urllib.request
 
-BEAN = "Hadoop:service=HBase,name=RegionServer,sub=Server"
 # HBase makes its beans anew no more often than this (metrics2's period).
 FRESH_AFTER_S = 10.5
 
 
-def figures(server):
-    """The figures of this moment."""
+def figures(server, sub="Server"):
+    """The figures of this moment, of one bean."""
     if server.name == "hbase":
         time.sleep(FRESH_AFTER_S)
-    with urllib.request.urlopen(f"http://127.0.0.1:{server.endpoint.pages}/jmx?qry={BEAN}", timeout=30) as answer:
+    page = f"http://127.0.0.1:{server.endpoint.pages}/jmx?qry=Hadoop:service=HBase,name=RegionServer,sub={sub}"
+    with urllib.request.urlopen(page, timeout=30) as answer:
         return json.load(answer)["beans"][0]

@@ -28,17 +28,19 @@ class Outcome:
         return self.operations * 1000 / self.milliseconds if self.milliseconds else float("nan")
 
 
-def run(endpoint, command, clients, rows, operations=None, options=(), patience_s=3600, started=None):
+def run(endpoint, command, clients, rows, operations=None, options=(), patience_s=3600, heap="2g", started=None):
     """Runs `command` with `rows` a client; `operations` is what is counted, if not rows times clients."""
     code, text = program(endpoint, "org.apache.hadoop.hbase.PerformanceEvaluation", "--nomapred", f"--rows={rows}",
-                         *options, command, str(clients), patience_s=patience_s, started=started)
+                         *options, command, str(clients), patience_s=patience_s, heap=heap,
+                         started=started)
     return Outcome(code, text, operations or rows * clients)
 
 
-def program(endpoint, main_class, *arguments, patience_s=3600, started=None):
+def program(endpoint, main_class, *arguments, patience_s=3600, heap="2g", started=None):
     """Runs a tool of HBase's; returns its exit code and all that it printed and logged. `started` is told the process."""
     conf = conf_directory(endpoint.settings("zk"), "info")
-    command = [java(), *SERVER_OPENS, "-Xmx2g", "-XX:-UsePerfData", "-cp", f"{conf}:{hbase_class_path()}", main_class]
+    command = [java(), *SERVER_OPENS, f"-Xmx{heap}", "-XX:-UsePerfData", "-cp", f"{conf}:{hbase_class_path()}",
+               main_class]
     with subprocess.Popen([*command, *arguments], cwd=conf, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                           errors="replace") as process:
         try:

@@ -136,13 +136,14 @@ def conf_directory(settings, level="warn", directory=None):
 
 
 class Endpoint:
-    """Where a server's three doors are: ZooKeeper protocol, master RPC, region server RPC."""
+    """Where a server's three doors are: ZooKeeper protocol, master RPC, region server RPC; and its pages."""
 
     def __init__(self, host="127.0.0.1", port_offset=0):
         self.host = host
         self.zookeeper = 2181 + port_offset
         self.master = 16000 + port_offset
         self.region_server = 16020 + port_offset
+        self.pages = 16030 + port_offset
 
     def ports(self):
         return [self.zookeeper, self.master, self.region_server]

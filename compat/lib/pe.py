@@ -28,21 +28,30 @@ class Outcome:
         return self.operations * 1000 / self.milliseconds if self.milliseconds else float("nan")
 
 
-def run(endpoint, command, clients, rows, operations=None, options=(), patience_s=3600):
+def run(endpoint, command, clients, rows, operations=None, options=(), patience_s=3600, heap="2g", started=None):
     """Runs `command` with `rows` a client; `operations` is what is counted, if not rows times clients."""
     code, text = program(endpoint, "org.apache.hadoop.hbase.PerformanceEvaluation", "--nomapred", f"--rows={rows}",
-                         *options, command, str(clients), patience_s=patience_s)
+                         *options, command, str(clients), patience_s=patience_s, heap=heap,
+                         started=started)
     return Outcome(code, text, operations or rows * clients)
 
 
-def program(endpoint, main_class, *arguments, patience_s=3600):
-    """Runs a tool of HBase's; returns its exit code and all that it printed and logged."""
+def program(endpoint, main_class, *arguments, patience_s=3600, heap="2g", started=None):
+    """Runs a tool of HBase's; returns its exit code and all that it printed and logged. `started` is told the process."""
     conf = conf_directory(endpoint.settings("zk"), "info")
-    command = [java(), *SERVER_OPENS, "-Xmx2g", "-XX:-UsePerfData", "-cp", f"{conf}:{hbase_class_path()}", main_class]
-    done = subprocess.run([*command, *arguments], cwd=conf, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                          errors="replace", timeout=patience_s)
+    command = [java(), *SERVER_OPENS, f"-Xmx{heap}", "-XX:-UsePerfData", "-cp", f"{conf}:{hbase_class_path()}",
+               main_class]
+    with subprocess.Popen([*command, *arguments], cwd=conf, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                          errors="replace") as process:
+        try:
+            if started:
+                started(process)
+            text, _ = process.communicate(timeout=patience_s)
+        except BaseException:
+            process.kill()
+            raise
     shutil.rmtree(conf, ignore_errors=True)
-    return done.returncode, done.stdout
+    return process.returncode, text
 
 
 def tool(endpoint, *arguments, patience_s=1800):

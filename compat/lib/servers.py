@@ -22,6 +22,8 @@ class Server:
         self.endpoint = endpoint
         self.process = process
         self.pid = pid or process.pid
+        # When it was started, by the monotonic clock, if it was started here.
+        self.begun = None
         self.log = os.path.join(directory, "log")
 
     def running(self):
@@ -52,22 +54,26 @@ class Server:
         return code
 
 
-def hbase(directory, port_offset=0, heap="1g", patience_s=300, settings=None):
-    """Starts HBase standalone (master, region server and ZooKeeper in one JVM) and waits until it serves."""
+def hbase(directory, port_offset=0, heap="1g", patience_s=300, settings=None, pages=False, jvm=(), wait=True):
+    """Starts HBase standalone (master, region server and ZooKeeper in one JVM) and waits until it serves.
+
+    With `pages` its region server has its pages; they make a start longer. `jvm` are further options of the JVM.
+    """
     directory = _prepared(directory)
     endpoint = Endpoint(port_offset=port_offset)
     _refuse_taken(endpoint.ports())
-    conf = conf_directory({**_hbase_settings(directory, endpoint), **(settings or {})}, "info",
-                          os.path.join(directory, "conf"))
-    command = [java(), *SERVER_OPENS, "-XX:+UseG1GC", f"-Xms{heap}", f"-Xmx{heap}", "-XX:-UsePerfData",
+    settings = {**_hbase_settings(directory, endpoint, pages), **(settings or {})}
+    conf = conf_directory(settings, "info", os.path.join(directory, "conf"))
+    command = [java(), *SERVER_OPENS, "-XX:+UseG1GC", f"-Xms{heap}", f"-Xmx{heap}", "-XX:-UsePerfData", *jvm,
                "-Djava.net.preferIPv4Stack=true", "-cp", f"{conf}:{hbase_class_path(tests=False)}",
                "org.apache.hadoop.hbase.master.HMaster", "start"]
     server = _spawn("HBase", directory, endpoint, command)
-    _wait(server, patience_s, lambda: _log_has(server, b"Master has completed initialization"))
+    if wait:
+        _wait(server, patience_s, lambda: _log_has(server, b"Master has completed initialization"))
     return server
 
 
-def _hbase_settings(directory, endpoint):
+def _hbase_settings(directory, endpoint, pages):
     return {
         "hbase.rootdir": f"file://{directory}/root",
         "hbase.tmp.dir": f"{directory}/tmp",
@@ -87,11 +93,12 @@ def _hbase_settings(directory, endpoint):
         "hbase.regionserver.port": endpoint.region_server,
         "hbase.regionserver.hostname": "localhost",
         "hbase.regionserver.ipc.address": endpoint.host,
-        "hbase.regionserver.info.port": -1,
+        "hbase.regionserver.info.port": endpoint.pages if pages else -1,
+        "hbase.regionserver.info.bindAddress": endpoint.host,
     }
 
 
-def grampus(binary, directory, port_offset=0, patience_s=30, settings=None):
+def grampus(binary, directory, port_offset=0, patience_s=30, settings=None, wait=True):
     """Starts the Grampus binary with its data below `directory` and waits until its ports answer."""
     directory = _prepared(directory)
     endpoint = Endpoint(port_offset=port_offset)
@@ -102,7 +109,8 @@ def grampus(binary, directory, port_offset=0, patience_s=30, settings=None):
     for name, value in (settings or {}).items():
         command += ["--set", f"{name}={value}"]
     server = _spawn("Grampus", directory, endpoint, command)
-    _wait(server, patience_s, lambda: all(_answers(port) for port in endpoint.ports()))
+    if wait:
+        _wait(server, patience_s, lambda: all(_answers(port) for port in endpoint.ports()))
     return server
 
 
@@ -127,12 +135,15 @@ def _prepared(directory):
 
 def _spawn(name, directory, endpoint, command):
     with open(os.path.join(directory, "log"), "wb") as log:
+        begun = time.monotonic()
         # A working directory of its own, so that files a server writes beside itself stay there.
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
                                    cwd=directory, start_new_session=True)
     with open(os.path.join(directory, "pid"), "w") as pid_file:
         pid_file.write(str(process.pid))
-    return Server(name, directory, endpoint, process)
+    server = Server(name, directory, endpoint, process)
+    server.begun = begun
+    return server
 
 
 def _wait(server, patience_s, ready):

@@ -34,17 +34,17 @@ def chosen(arguments, settings=None):
     return grampus(arguments.grampus, arguments.port_offset, settings)
 
 
-def hbase(heap="1g", settings=None):
-    """A fresh HBase."""
-    return Started("hbase", lambda directory: servers.hbase(
-        directory, servers.free_offset(HBASE_OFFSET), heap, settings=settings))
+def hbase(heap="1g", settings=None, **how):
+    """A fresh HBase; `how` is what servers.hbase takes."""
+    return Started("hbase", lambda: servers.free_offset(HBASE_OFFSET), lambda directory, offset: servers.hbase(
+        directory, offset, heap, settings=settings, **how))
 
 
-def grampus(binary=None, port_offset=0, settings=None):
-    """A fresh Grampus, by default the binary built last, at ports that are free."""
+def grampus(binary=None, port_offset=0, settings=None, **how):
+    """A fresh Grampus, by default the binary built last, at ports that are free; `how` is what servers.grampus takes."""
     binary = binary or newest_grampus()
-    return Started("grampus", lambda directory: servers.grampus(
-        binary, directory, port_offset or servers.free_offset(GRAMPUS_OFFSET), settings=settings))
+    return Started("grampus", lambda: port_offset or servers.free_offset(GRAMPUS_OFFSET),
+                   lambda directory, offset: servers.grampus(binary, directory, offset, settings=settings, **how))
 
 
 def newest_grampus():
@@ -75,8 +75,9 @@ class Running:
 class Started:
     """A server in a fresh directory below target; the directory is kept only if something went wrong."""
 
-    def __init__(self, name, start):
+    def __init__(self, name, offset, start):
         self.name = name
+        self._offset = offset
         self._start = start
         self.server = None
 
@@ -85,9 +86,19 @@ class Started:
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(2))
         os.makedirs(TARGET, exist_ok=True)
         self.directory = tempfile.mkdtemp(prefix=f"{self.name}.", dir=TARGET)
-        self.server = self._start(self.directory)
+        self._offset = self._offset()
+        self.server = self._start(self.directory, self._offset)
         self.endpoint = self.server.endpoint
         return self
+
+    def kill(self):
+        """Ends the process as `kill -9` does, and returns when it is gone."""
+        self.server.process.kill()
+        self.server.process.wait()
+
+    def start_again(self):
+        """Starts the process anew over the same data, at the same ports."""
+        self.server = self._start(self.directory, self._offset)
 
     def __exit__(self, kind, *_):
         ended_early = not self.server.running()

@@ -1,0 +1,58 @@
+"""The part `matrix`: what an operation costs when everything is cached, and how many a second there can be."""
+import time
+
+import limits
+import steps
+from generator import Generator
+from javatools import die
+from report import Results
+from session import Session
+
+
+class Matrix:
+    """All steps with both servers in turns; an echo and a walk beside them."""
+
+    def __init__(self, arguments):
+        self._arguments = arguments
+        self._generator = Generator(arguments)
+        self._steps = [step for step in steps.all_steps(arguments.rows) if arguments.only in step.name]
+        if not self._steps:
+            die(f"no step has {arguments.only!r} in its name; there are: " +
+                ", ".join(step.name for step in steps.all_steps(arguments.rows)))
+        self._results = Results(arguments.out)
+
+    def run(self):
+        """Measures; what was demanded and is not so: nothing is demanded here."""
+        with Session(self._arguments) as session:
+            for server in session.both:
+                for table in {step.table.name: step.table for step in self._steps}.values():
+                    print(f"{server.name}: filling {table.name}", flush=True)
+                    self._generator.load(server, table)
+            self._warm(session.hbase)
+            for step in self._steps:
+                self._measure(step, session)
+            if any(step.limit == "walk" for step in self._steps):
+                self._results.limit("walk", limits.walk_us(self._arguments.limits, self._arguments.rows))
+        self._results.write()
+        return []
+
+    def _warm(self, hbase):
+        """Repeats all steps until the time is over, so that the JVM has compiled what it will."""
+        print(f"hbase: warming up for {self._arguments.warm} s", flush=True)
+        end = time.monotonic() + self._arguments.warm
+        while time.monotonic() < end:
+            for step in self._steps:
+                if time.monotonic() < end:
+                    self._generator.run(hbase, *step.options(step.clients[len(step.clients) // 2]), "--seconds", 3)
+
+    def _measure(self, step, session):
+        """Measures a step, the servers in turns."""
+        seconds = ("--seconds", self._arguments.seconds)
+        for clients in step.clients:
+            for run in range(1, self._arguments.runs + 1):
+                for server in session.both:
+                    got = self._generator.run(server, *step.options(clients), *seconds)
+                    self._results.add(step, clients, run, server.name, got)
+                if step.limit == "echo":
+                    got = self._generator.run(session.echo, *step.echo_options(clients), *seconds)
+                    self._results.add(step, clients, run, "echo", got)

@@ -1,0 +1,27 @@
+"""Both servers and an echo, side by side on the servers' core for as long as the block lasts."""
+from contextlib import ExitStack
+
+import cores
+import limits
+import subject
+
+
+class Session:
+    """`hbase`, `grampus`, which together are `both`, and `echo`."""
+
+    def __init__(self, arguments):
+        self._arguments = arguments
+
+    def __enter__(self):
+        arguments = self._arguments
+        with ExitStack() as started, cores.of_servers():
+            self.hbase = started.enter_context(subject.hbase(arguments.hbase_heap))
+            self.grampus = started.enter_context(
+                subject.grampus(arguments.grampus, settings={"grampus.memory": arguments.memory}))
+            self.echo = started.enter_context(limits.Echo(arguments.limits))
+            self._started = started.pop_all()
+        self.both = [self.hbase, self.grampus]
+        return self
+
+    def __exit__(self, *exception):
+        return self._started.__exit__(*exception)

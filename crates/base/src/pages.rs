@@ -18,8 +18,6 @@ pub const PAGE_BYTES: usize = 4096;
 const RUN_PAGES_MAX: usize = 512;
 /// Addresses that are asked for at a time; none of them is memory before it is written to.
 const RESERVE_BYTES: usize = 64 << 20;
-/// Bytes of a large page, with which the processor finds what it looks for in fewer steps.
-const LARGE_PAGE_BYTES: usize = 2 << 20;
 /// Memory kept at hand for runs of one size.
 const AT_HAND_BYTES_MAX: usize = 2 << 20;
 /// The same for all sizes together.
@@ -127,19 +125,6 @@ fn map(bytes: usize) -> NonNull<u8> {
     }
 }
 
-/// Fresh addresses for runs, to be backed by large pages where the system has them.
-fn map_reserve() -> NonNull<u8> {
-    let mapped = map(RESERVE_BYTES + LARGE_PAGE_BYTES);
-    let before = mapped.as_ptr().align_offset(LARGE_PAGE_BYTES);
-    // SAFETY: within the mapping, which is longer by a large page than what is used of it.
-    let start = unsafe { mapped.add(before) };
-    if std::env::var_os("X_HUGE").is_some() {
-        // SAFETY: advice on a mapping of ours that holds nothing.
-        let _ = unsafe { madvise(start.as_ptr().cast(), RESERVE_BYTES, Advice::LinuxHugepage) };
-    }
-    start
-}
-
 /// Runs that nobody has, by their number of pages.
 struct Store {
     sizes: Vec<Free>,
@@ -190,7 +175,7 @@ impl Store {
             // What was left is given up: addresses, no memory.
             _ => {
                 self.reserve_bytes = RESERVE_BYTES;
-                map_reserve()
+                map(RESERVE_BYTES)
             }
         };
         self.reserve_bytes -= bytes;

@@ -2,7 +2,8 @@
 
 The first rows of the table fit the cache, and are read until they are in it. Of the others, none is let in
 (setCacheBlocks(false)); so the share of hot rows among those that are asked for is the ratio of hits, and the cache is
-the same behind a run as before it. Both caches have the same capacity: 0.4 of HBase's heap, 0.4 of grampus.memory.
+the same behind a run as before it. What is in both caches is the same: as many rows as fit 0.4 of HBase's heap, which is
+0.4 of grampus.memory (where the cache has what memstores leave, too).
 
 Both servers run in control groups with the same limit. What one of them takes less would be page cache to it, that is to
 say, a third of its misses would be none; so ballast takes what is more than PAGES_MIB, and the files' pages

@@ -23,11 +23,12 @@ class Echo:
 
     name = "echo"
 
-    def __init__(self, binary):
-        self._binary = binary
+    def __init__(self, binary, value_bytes=100):
+        # As many as the answer to a get has around a value.
+        self._command = [binary, "echo", "--reply-bytes", str(value_bytes + 80)]
 
     def __enter__(self):
-        self._process = subprocess.Popen([self._binary, "echo"], stdout=subprocess.PIPE, text=True)
+        self._process = subprocess.Popen(self._command, stdout=subprocess.PIPE, text=True)
         self.at = self._process.stdout.readline().strip()
         self.server = self._process
         return self

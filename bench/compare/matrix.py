@@ -54,5 +54,5 @@ class Matrix:
                     got = self._generator.run(server, *step.options(clients), *seconds)
                     self._results.add(step, clients, run, server.name, got)
                 if step.limit == "echo":
-                    got = self._generator.run(session.echo, *step.echo_options(clients), *seconds)
+                    got = self._generator.run(session.echo(step.table.value_bytes), *step.echo_options(clients), *seconds)
                     self._results.add(step, clients, run, "echo", got)

@@ -7,7 +7,7 @@ import subject
 
 
 class Session:
-    """`hbase`, `grampus`, which together are `both`, and `echo`."""
+    """`hbase`, `grampus`, which together are `both`, and an echo for each size of a value."""
 
     def __init__(self, arguments):
         self._arguments = arguments
@@ -18,10 +18,18 @@ class Session:
             self.hbase = started.enter_context(subject.hbase(arguments.hbase_heap))
             self.grampus = started.enter_context(
                 subject.grampus(arguments.grampus, settings={"grampus.memory": arguments.memory}))
-            self.echo = started.enter_context(limits.Echo(arguments.limits))
             self._started = started.pop_all()
+        self._echoes = {}
         self.both = [self.hbase, self.grampus]
         return self
+
+    def echo(self, value_bytes=100):
+        """The echo that answers with as many bytes as a get of such a value has."""
+        if value_bytes not in self._echoes:
+            with cores.of_servers():
+                self._echoes[value_bytes] = self._started.enter_context(
+                    limits.Echo(self._arguments.limits, value_bytes))
+        return self._echoes[value_bytes]
 
     def __exit__(self, *exception):
         return self._started.__exit__(*exception)

@@ -14,7 +14,7 @@ use crate::regions::OnlineRegions;
 
 /// How often memory moves. A disk takes a few MB of log in that time, which memstores may grow by.
 pub(crate) const MOVE_PERIOD: Duration = Duration::from_millis(100);
-/// Moves between two looks at what changes slowly: open files, and what the system says the process takes.
+/// Moves between two looks at what changes slowly: open files.
 const LOOK_MOVES: u32 = 10;
 /// The part of the common memory, as 1/n, that memstores find free when they grow, that the cache has at least, and below
 /// which it is not worth moving any.
@@ -71,9 +71,11 @@ impl MemoryMover {
     /// Gives the cache what the others leave. To be called every [`MOVE_PERIOD`].
     pub(crate) fn move_memory(&mut self, services: &RegionServices, regions: &OnlineRegions) {
         if self.moves.is_multiple_of(LOOK_MOVES) {
-            self.look(regions);
+            self.used.file_bytes = regions.all().iter().map(|region| region.open_file_bytes()).sum();
         }
         self.moves = self.moves.wrapping_add(1);
+        let resident = base::memory::resident_bytes().unwrap_or(0);
+        self.used.excess_bytes = excess(self.used.excess_bytes, resident, self.common.process_bytes);
         self.used.memstore_bytes = services.budget.used_bytes();
         let loader = &services.loader;
         let (wanted, has) = (self.common.cache_bytes_beside(self.used), loader.stats().capacity_bytes);
@@ -82,22 +84,18 @@ impl MemoryMover {
             loader.set_cache_bytes(wanted);
         }
     }
-
-    fn look(&mut self, regions: &OnlineRegions) {
-        self.used.file_bytes = regions.all().iter().map(|region| region.open_file_bytes()).sum();
-        let resident = base::memory::resident_bytes().unwrap_or(0);
-        self.used.excess_bytes = excess(self.used.excess_bytes, resident, self.common.process_bytes);
-    }
 }
 
-/// What to make up for, where `before` is made up for already: all that is too much at once, and a little less of it each
-/// time that there is room.
+/// What to make up for, where `before` is made up for already: all that is too much at once, and little by little less of it
+/// where there is room.
 fn excess(before: u64, resident: u64, may: u64) -> u64 {
-    if resident > may {
-        return (before + (resident - may)).min(may);
+    // The margin is for what comes until the next move.
+    let wanted = may - may / MARGIN;
+    if resident > wanted {
+        return (before + (resident - wanted)).min(may);
     }
-    let room = (may - resident).saturating_sub(may / MARGIN);
-    before.saturating_sub(room / 8)
+    let room = (wanted - resident).saturating_sub(may / MARGIN);
+    before.saturating_sub(room / 32)
 }
 
 #[cfg(test)]
@@ -129,11 +127,11 @@ mod tests {
 
     #[test]
     fn what_is_too_much_is_made_up_for_until_there_is_room() {
-        assert_eq!(excess(0, 900, 1000), 0);
-        assert_eq!(excess(0, 1100, 1000), 100);
-        assert_eq!(excess(100, 1050, 1000), 150);
-        assert_eq!(excess(150, 980, 1000), 150, "near the limit it stays");
-        assert_eq!(excess(150, 618, 1000), 110);
-        assert_eq!(excess(5000, 1100, 1000), 1000);
+        assert_eq!(excess(0, 900, 1600), 0);
+        assert_eq!(excess(0, 1600, 1600), 100, "a little before it is too much");
+        assert_eq!(excess(100, 1700, 1600), 300);
+        assert_eq!(excess(300, 1450, 1600), 300, "near the limit it stays");
+        assert_eq!(excess(300, 1080, 1600), 290);
+        assert_eq!(excess(5000, 1700, 1600), 1600);
     }
 }

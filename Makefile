@@ -3,7 +3,7 @@
 #   make run     build and serve on loopback, data in ./grampus-data
 #   make test    everything that must hold at every commit (what CI runs)
 #   make check   test, and format, lints, docs, licences, a short run of every fuzz target
-#   make compare processor time and throughput beside real HBase, on this machine (an hour; ARGS=--quick for a first look)
+#   make compare processor time and throughput beside real HBase, on this machine (hours; ARGS=--quick for a first look)
 #   make compat  stock Java clients against Grampus and against HBase itself, answers compared
 
 ARGS ?=

@@ -14,8 +14,11 @@ use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 
 /// Bytes of a page, and what addresses are multiples of: the least that the system gives and takes.
 pub const PAGE_BYTES: usize = 4096;
-/// Runs of more pages are the system's own business.
-const RUN_PAGES_MAX: usize = 512;
+/// Runs of more pages are the system's own business. Runs of just as many are large pages where the system has them, with which
+/// the processor finds what it looks for in fewer steps; smaller runs are not, for a large page that is given back in parts
+/// stays charged to the process as a whole.
+const RUN_PAGES_MAX: usize = LARGE_PAGE_BYTES / PAGE_BYTES;
+const LARGE_PAGE_BYTES: usize = 2 << 20;
 /// Addresses that are asked for at a time; none of them is memory before it is written to.
 const RESERVE_BYTES: usize = 64 << 20;
 /// Memory kept at hand for runs of one size.
@@ -128,10 +131,48 @@ fn map(bytes: usize) -> NonNull<u8> {
 /// Runs that nobody has, by their number of pages.
 struct Store {
     sizes: Vec<Free>,
-    /// Addresses not given out yet.
-    reserve: Option<NonNull<u8>>,
-    reserve_bytes: usize,
+    reserve: Reserve,
+    /// For large pages.
+    large: Reserve,
     at_hand_bytes: usize,
+}
+
+/// Addresses not given out yet.
+struct Reserve {
+    start: Option<NonNull<u8>>,
+    bytes: usize,
+}
+
+impl Reserve {
+    const NONE: Reserve = Reserve { start: None, bytes: 0 };
+
+    /// The next `bytes`; where there are not so many left, of [`RESERVE_BYTES`] that `map` has.
+    fn take(&mut self, bytes: usize, map: impl FnOnce() -> NonNull<u8>) -> NonNull<u8> {
+        let start = match self.start {
+            Some(start) if self.bytes >= bytes => start,
+            // What was left is given up: addresses, no memory.
+            _ => {
+                self.bytes = RESERVE_BYTES;
+                map()
+            }
+        };
+        self.bytes -= bytes;
+        // SAFETY: within the reserve or at its end.
+        self.start = Some(unsafe { start.add(bytes) });
+        start
+    }
+}
+
+/// [`RESERVE_BYTES`] of fresh addresses for large pages.
+fn map_large() -> NonNull<u8> {
+    let mapped = map(RESERVE_BYTES + LARGE_PAGE_BYTES);
+    let before = mapped.as_ptr().align_offset(LARGE_PAGE_BYTES);
+    // SAFETY: within the mapping, which is longer by a large page than what is used of it.
+    let start = unsafe { mapped.add(before) };
+    // Where the system has none, small ones do.
+    // SAFETY: advice on a mapping of ours that holds nothing.
+    let _ = unsafe { madvise(start.as_ptr().cast(), RESERVE_BYTES, Advice::LinuxHugepage) };
+    start
 }
 
 /// Runs of one size that nobody has.
@@ -146,10 +187,13 @@ struct Free {
 // SAFETY: what it points to is owned by nobody else.
 unsafe impl Send for Store {}
 
-static STORE: Mutex<Store> =
-    Mutex::new(Store { sizes: Vec::new(), reserve: None, reserve_bytes: 0, at_hand_bytes: 0 });
+static STORE: Mutex<Store> = Mutex::new(Store::new());
 
 impl Store {
+    const fn new() -> Store {
+        Store { sizes: Vec::new(), reserve: Reserve::NONE, large: Reserve::NONE, at_hand_bytes: 0 }
+    }
+
     fn lock() -> MutexGuard<'static, Store> {
         // Lists of runs: whole after any panic, there being none in between.
         STORE.lock().unwrap_or_else(PoisonError::into_inner)
@@ -165,23 +209,9 @@ impl Store {
         }
         match self.sizes[pages].bare.pop() {
             Some(run) => run,
-            None => self.take_new(pages * PAGE_BYTES),
+            None if pages == RUN_PAGES_MAX => self.large.take(LARGE_PAGE_BYTES, map_large),
+            None => self.reserve.take(pages * PAGE_BYTES, || map(RESERVE_BYTES)),
         }
-    }
-
-    fn take_new(&mut self, bytes: usize) -> NonNull<u8> {
-        let start = match self.reserve {
-            Some(start) if self.reserve_bytes >= bytes => start,
-            // What was left is given up: addresses, no memory.
-            _ => {
-                self.reserve_bytes = RESERVE_BYTES;
-                map(RESERVE_BYTES)
-            }
-        };
-        self.reserve_bytes -= bytes;
-        // SAFETY: within the reserve or at its end.
-        self.reserve = Some(unsafe { start.add(bytes) });
-        start
     }
 
     fn put_back(&mut self, run: NonNull<u8>, pages: usize) {
@@ -230,9 +260,16 @@ mod tests {
 
     #[test]
     fn a_run_begins_at_a_page_and_has_whole_ones() {
-        for (bytes, capacity) in [(1, 4096), (4096, 4096), (4097, 8192), (3 << 20, 3 << 20)] {
+        let large = LARGE_PAGE_BYTES;
+        for (bytes, capacity, align) in [
+            (1, 4096, 4096),
+            (4096, 4096, 4096),
+            (4097, 8192, 4096),
+            (large, large, large),
+            (3 << 20, 3 << 20, 4096),
+        ] {
             let pages = Pages::new(bytes);
-            assert_eq!((pages.capacity(), pages.start().as_ptr() as usize % PAGE_BYTES), (capacity, 0));
+            assert_eq!((pages.capacity(), pages.start().as_ptr() as usize % align), (capacity, 0));
             assert!(pages.as_ref().is_empty());
         }
     }
@@ -254,7 +291,7 @@ mod tests {
 
     #[test]
     fn memory_goes_back() {
-        let mut store = Store { sizes: Vec::new(), reserve: None, reserve_bytes: 0, at_hand_bytes: 0 };
+        let mut store = Store::new();
         let runs: Vec<_> = (0..100).map(|_| store.take(17)).collect();
         let before = runs.clone();
         for run in runs {

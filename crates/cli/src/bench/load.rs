@@ -55,14 +55,20 @@ struct Run {
     due: Semaphore,
     taken: AtomicU64,
     rows: AtomicU64,
+    unreadable: AtomicU64,
     stopped: AtomicBool,
     failure: Mutex<Option<Failure>>,
 }
 
+/// Answers of a thousand that may be unreadable. HBase's answers to increments now and then are, while it flushes; the run
+/// then says how many.
+const UNREADABLE_PER_THOUSAND: u64 = 5;
+
 /// Puts load on `peers`, one for each connection, and counts.
 ///
 /// # Errors
-/// The first failure of a call, or that the server's process is not there; a run with failures measures nothing.
+/// The first failure of a call, but for some unreadable answers, or that the server's process is not there; a run with
+/// failures measures nothing.
 pub(super) async fn run(
     env: &Env,
     peers: &[Arc<Peer>],
@@ -81,6 +87,7 @@ pub(super) async fn run(
         due: Semaphore::new(0),
         taken: AtomicU64::new(0),
         rows: AtomicU64::new(0),
+        unreadable: AtomicU64::new(0),
         stopped: AtomicBool::new(false),
         failure: Mutex::default(),
     });
@@ -143,12 +150,21 @@ impl Run {
             match worker.call().await {
                 Ok(Some(rows)) => self.count(rows, due, tally),
                 Ok(None) => return,
+                Err(failure) if failure.is_unreadable() && self.bears_unreadable() => {
+                    tally.lock().unwrap_or_else(PoisonError::into_inner).record_unreadable();
+                }
                 Err(failure) => {
                     self.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(failure);
                     return self.stop();
                 }
             }
         }
+    }
+
+    /// Whether another unreadable answer may be passed over.
+    fn bears_unreadable(&self) -> bool {
+        let unreadable = self.unreadable.fetch_add(1, Ordering::Relaxed) + 1;
+        unreadable <= 10 + self.rows.load(Ordering::Relaxed) * UNREADABLE_PER_THOUSAND / 1000
     }
 
     /// When the next call is due; `None` if there is to be none.

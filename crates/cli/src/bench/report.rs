@@ -51,6 +51,7 @@ impl Measurement {
             "seconds": self.outcome.length.as_secs_f64(),
             "rows": tally.rows(),
             "calls": tally.calls(),
+            "unreadable": tally.unreadable(),
             "rows_per_second": self.rows_per_second(),
             "latency_us": latency,
             "server_cpu_us_per_row": self.server_us(),
@@ -105,6 +106,9 @@ fn name(measurement: &Measurement) -> String {
     }
     if let Some(rate) = load.rate {
         name += &format!(", {} calls/s", grouped(rate));
+    }
+    if measurement.outcome.tally.unreadable() > 0 {
+        name += &format!(", {} answers unreadable", grouped(measurement.outcome.tally.unreadable() as f64));
     }
     name
 }

@@ -15,13 +15,18 @@ const DIGITS: u8 = 3;
 #[derive(Debug, Clone)]
 pub(super) struct Tally {
     rows: u64,
+    unreadable: u64,
     latencies_ns: Histogram<u64>,
 }
 
 impl Tally {
     pub(super) fn new() -> Tally {
         let latencies_ns = Histogram::new_with_bounds(SHORTEST_NS, LONGEST_NS, DIGITS);
-        Tally { rows: 0, latencies_ns: latencies_ns.expect("the bounds are those of a histogram") }
+        Tally {
+            rows: 0,
+            unreadable: 0,
+            latencies_ns: latencies_ns.expect("the bounds are those of a histogram"),
+        }
     }
 
     /// Counts a call.
@@ -30,9 +35,20 @@ impl Tally {
         self.latencies_ns.saturating_record(u64::try_from(latency.as_nanos()).unwrap_or(LONGEST_NS));
     }
 
+    /// Counts a call whose answer could not be read; neither its row nor its time.
+    pub(super) fn record_unreadable(&mut self) {
+        self.unreadable += 1;
+    }
+
+    /// Calls whose answers could not be read.
+    pub(super) fn unreadable(&self) -> u64 {
+        self.unreadable
+    }
+
     /// Takes in what another counted.
     pub(super) fn add(&mut self, other: &Tally) {
         self.rows += other.rows;
+        self.unreadable += other.unreadable;
         self.latencies_ns.add(&other.latencies_ns).expect("all histograms have the same bounds");
     }
 
@@ -72,11 +88,13 @@ mod tests {
         for call in 1..=900 {
             all.record(2, Duration::from_micros(call));
         }
+        all.record_unreadable();
+        other.record_unreadable();
         for call in 901..=1_000 {
             other.record(2, Duration::from_micros(call));
         }
         all.add(&other);
-        assert_eq!((all.calls(), all.rows()), (1_000, 2_000));
+        assert_eq!((all.calls(), all.rows(), all.unreadable()), (1_000, 2_000, 2));
         let near = |share: f64, wanted: f64| {
             let got = all.latency_us(share);
             assert!((got - wanted).abs() <= wanted * 0.002, "{share}: {got}, not {wanted}");

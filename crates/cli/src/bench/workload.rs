@@ -94,6 +94,13 @@ pub(super) enum Failure {
     Missing(String),
 }
 
+impl Failure {
+    /// An answer came that is none: the server did what it was asked, and what it tells of it cannot be read.
+    pub(super) fn is_unreadable(&self) -> bool {
+        matches!(self, Failure::Client(client::Error::Malformed(_)))
+    }
+}
+
 /// What the operations of a run have in common.
 #[derive(Debug, Clone)]
 pub(super) struct Plan {

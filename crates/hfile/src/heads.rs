@@ -2,6 +2,8 @@
 //!
 //! A binary search over rows waits for memory at each row that it looks at. Heads are kept side by side; a search in them
 //! looks at few places, which are near each other, and leaves those rows to be compared whose heads are alike: one mostly.
+//! Some of them, at even distances, are kept once more at hand: one look at these says in which part of the run to search.
+//! (To guess the place from the number that a head is was worse: digits and letters are not spread evenly over all bytes.)
 //! The head is what follows the bytes that all rows of the run have in common. Rows that are not of the run may begin
 //! otherwise; of them a search by heads says nothing.
 
@@ -12,29 +14,37 @@ use cell::key::common_len;
 
 /// Bytes of a head.
 const HEAD_LEN: usize = 4;
+/// Parts of a run, between which heads are at hand: as many of these as fit a line of the processor's cache.
+const PARTS: usize = 16;
 
-/// Which bytes of the rows of a run are their heads.
+/// Which bytes of the rows of a run are their heads, and the heads at hand.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Heads {
     // Where the head is; nowhere if rows are not ordered as bytes are.
     at: Option<usize>,
-    first: u32,
-    last: u32,
+    // Heads of the first rows of all parts but the first.
+    posts: [u32; PARTS - 1],
 }
 
 impl Heads {
     /// All heads are the same, and say nothing.
     pub(crate) fn none() -> Heads {
-        Heads { at: None, first: 0, last: 0 }
+        Heads { at: None, posts: [0; PARTS - 1] }
     }
 
-    /// Those of a run from row `first` to row `last`.
+    /// Those of a run from row `first` to row `last`. None are at hand before [`set_posts`](Self::set_posts).
     pub(crate) fn of_rows(order: CellOrder, first: &[u8], last: &[u8]) -> Heads {
-        if order != CellOrder::Plain {
-            return Heads::none();
+        match order {
+            CellOrder::Plain => Heads { at: Some(common_len(first, last)), ..Heads::none() },
+            _ => Heads::none(),
         }
-        let heads = Heads { at: Some(common_len(first, last)), ..Heads::none() };
-        Heads { first: heads.head(first), last: heads.head(last), ..heads }
+    }
+
+    /// Takes heads at hand, of `len` rows; `head_at` gives them, in order.
+    pub(crate) fn set_posts(&mut self, len: usize, head_at: impl Fn(usize) -> u32) {
+        for (part, post) in (1..).zip(&mut self.posts) {
+            *post = if len == 0 { 0 } else { head_at(start_of(part, len)) };
+        }
     }
 
     /// The head of a row. Of two rows of the run the lesser one has not the greater head.
@@ -49,56 +59,63 @@ impl Heads {
         u32::from_be_bytes(head)
     }
 
-    /// Which of the first `len` rows have the head that `row` has; `head_at` gives theirs, in order. Those in front are
+    /// Which of the `len` rows have the head that `row` has; `head_at` gives theirs, in order. Those in front are
     /// lesser rows, those behind are greater ones, if `row` begins as they do.
     #[inline]
     pub(crate) fn alike(&self, row: &[u8], len: usize, head_at: impl Fn(usize) -> u32) -> Range<usize> {
         let head = self.head(row);
-        let guess = self.guess(head, len);
-        let start = first_where(len, guess, |at| head_at(at) >= head);
-        let end = first_where(len, start, |at| head_at(at) > head);
-        start..end
+        let part = self.part_of(head, len);
+        let start = first_in(part, |at| head_at(at) >= head);
+        start..first_from(start, len, |at| head_at(at) > head)
     }
 
-    /// About which of `len` rows `row` is, if they are evenly spread.
+    /// Among which of `len` rows the first is whose head is not less than that of `row`; if among none, it is the one behind.
     #[inline]
-    pub(crate) fn guess_of(&self, row: &[u8], len: usize) -> usize {
-        self.guess(self.head(row), len)
+    pub(crate) fn part(&self, row: &[u8], len: usize) -> Range<usize> {
+        self.part_of(self.head(row), len)
     }
 
     #[inline]
-    fn guess(&self, head: u32, len: usize) -> usize {
-        let (above, all) = (head.saturating_sub(self.first), self.last.saturating_sub(self.first));
-        if all == 0 || len == 0 {
-            return 0;
-        }
-        (u64::from(above.min(all)) * (len as u64 - 1) / u64::from(all)) as usize
+    fn part_of(&self, head: u32, len: usize) -> Range<usize> {
+        let lesser = self.posts.iter().filter(|post| **post < head).count();
+        let start = if lesser == 0 { 0 } else { start_of(lesser, len) + 1 };
+        let end = if lesser == PARTS - 1 { len } else { start_of(lesser + 1, len) };
+        start.min(end)..end
     }
 }
 
-/// The first index for which `holds`, `len` if there is none; it holds for all behind. Looks near `guess` first.
+/// Where a part of `len` rows starts.
 #[inline]
-fn first_where(len: usize, guess: usize, holds: impl Fn(usize) -> bool) -> usize {
-    // Between these: it does not hold in front of `low`, it holds at `high`.
-    let (mut low, mut high) = (0, len);
-    let mut step = 1;
-    let mut at = guess;
+fn start_of(part: usize, len: usize) -> usize {
+    part * len / PARTS
+}
+
+/// The first index in `range` for which `holds`, its end if there is none; it holds for all behind.
+#[inline]
+fn first_in(range: Range<usize>, holds: impl Fn(usize) -> bool) -> usize {
+    let (mut low, mut high) = (range.start, range.end);
     while low < high {
-        let probe = at.clamp(low, high - 1);
-        if holds(probe) {
-            high = probe;
-            at = probe.saturating_sub(step);
-        } else {
-            low = probe + 1;
-            at = probe + step;
-        }
-        // Outwards as long as there is no bound on that side, then halves.
-        match low > 0 && high < len {
-            true => at = low + (high - low) / 2,
-            false => step *= 2,
-        }
+        let middle = low + (high - low) / 2;
+        if holds(middle) { high = middle } else { low = middle + 1 }
     }
     low
+}
+
+/// The same from `start` on, near which it is.
+#[inline]
+fn first_from(start: usize, len: usize, holds: impl Fn(usize) -> bool) -> usize {
+    let (mut low, mut step) = (start, 1);
+    loop {
+        let probe = low + step - 1;
+        if probe >= len {
+            return first_in(low..len, holds);
+        }
+        if holds(probe) {
+            return first_in(low..probe, holds);
+        }
+        low = probe + 1;
+        step *= 2;
+    }
 }
 
 #[cfg(test)]
@@ -106,11 +123,32 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_guess_anywhere_finds_the_first() {
-        for len in 0..20 {
+    fn the_first_is_found_from_anywhere_before_it() {
+        for len in 0..40 {
             for first in 0..=len {
-                for guess in 0..25 {
-                    assert_eq!(first_where(len, guess, |at| at >= first), first, "{len} {first} {guess}");
+                assert_eq!(first_in(0..len, |at| at >= first), first, "{len}");
+                for start in 0..=first {
+                    assert_eq!(first_from(start, len, |at| at >= first), first, "{len} {start}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn parts_hold_the_first_however_many_rows_there_are() {
+        for len in 0..70_u32 {
+            for alike in 1..5 {
+                // Runs of the same head, at the ends and in the middle.
+                let of: Vec<u32> = (0..len).map(|at| 10 * (at / alike)).collect();
+                let mut heads = Heads { at: Some(0), ..Heads::none() };
+                heads.set_posts(of.len(), |at| of[at]);
+                for head in 0..10 * len + 10 {
+                    let (start, end) =
+                        (of.partition_point(|it| *it < head), of.partition_point(|it| *it <= head));
+                    let found = heads.alike(&head.to_be_bytes(), of.len(), |at| of[at]);
+                    assert_eq!(found, start..end, "{head} of {of:?}");
+                    let part = heads.part(&head.to_be_bytes(), of.len());
+                    assert!(part.start <= start && start <= part.end && part.end <= of.len());
                 }
             }
         }
@@ -120,9 +158,10 @@ mod tests {
     fn rows_with_like_heads_are_what_is_left() {
         let rows: Vec<Vec<u8>> =
             (0..500_u32).map(|number| format!("user{:06}", number * number).into_bytes()).collect();
-        let heads = Heads::of_rows(CellOrder::Plain, &rows[0], &rows[499]);
+        let mut heads = Heads::of_rows(CellOrder::Plain, &rows[0], &rows[499]);
         let of: Vec<u32> = rows.iter().map(|row| heads.head(row)).collect();
         assert!(of.is_sorted());
+        heads.set_posts(of.len(), |at| of[at]);
         for (at, row) in rows.iter().enumerate() {
             let alike = heads.alike(row, of.len(), |at| of[at]);
             assert!(alike.contains(&at) && alike.len() < 12, "{at} {alike:?}");

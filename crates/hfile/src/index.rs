@@ -149,9 +149,10 @@ impl Index {
         if let (Some(first), Some(last)) = (entries.first(), entries.last()) {
             *heads = Heads::of_rows(order, row(first), row(last));
         }
-        for entry in entries {
+        for entry in &mut *entries {
             entry.head = heads.head(row(entry));
         }
+        heads.set_posts(entries.len(), |at| entries[at].head);
     }
 
     /// Number of entries.

@@ -84,7 +84,9 @@ impl Region {
         let view = self.view.load();
         let stores = || self.rules.iter().zip(&view.stores);
         let aims: Vec<Aim> = gets.clone().map(|get| Aim::at(get, stores(), &self.services.loader)).collect();
-        aims.iter().zip(gets).for_each(|(aim, get)| aim.closer(get));
+        // One step for all before the next: what the first asks for comes while the others ask.
+        aims.iter().zip(gets.clone()).for_each(|(aim, get)| aim.search(get));
+        aims.iter().zip(gets).for_each(|(aim, get)| aim.cell(get));
         aims
     }
 

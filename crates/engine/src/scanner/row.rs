@@ -314,7 +314,7 @@ impl BlockSource for AimedBlocks<'_> {
 
 impl Aim {
     /// Finds the block of the row of `get` in the first family wanted, where there is one file only, and asks the
-    /// processor for what a search of it looks at.
+    /// processor for it.
     pub(crate) fn at<'s>(
         get: &Get,
         stores: impl IntoIterator<Item = (&'s FamilyRules, &'s StoreView)>,
@@ -325,13 +325,20 @@ impl Aim {
         let [file] = &view.files[..] else { return Aim::default() };
         let block = file.reader().block_of_row(&get.row, blocks);
         if let Some(block) = &block {
-            block.prefetch_search(&get.row);
+            block.prefetch();
         }
         Aim(block)
     }
 
+    /// Asks the processor for what a search of the block looks at.
+    pub(crate) fn search(&self, get: &Get) {
+        if let Some(block) = &self.0 {
+            block.prefetch_search(&get.row);
+        }
+    }
+
     /// Asks the processor for the row's first cell.
-    pub(crate) fn closer(&self, get: &Get) {
+    pub(crate) fn cell(&self, get: &Get) {
         if let Some(block) = &self.0 {
             block.prefetch_cell(&get.row);
         }

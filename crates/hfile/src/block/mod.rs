@@ -17,6 +17,7 @@ pub(crate) mod tags;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use base::pages::{PAGE_BYTES, Pages};
+use base::prefetch::prefetch;
 use bytes::Bytes;
 use cell::CellOrder;
 
@@ -151,7 +152,13 @@ impl Block {
         size_of::<Block>() + self.buffer_len.next_multiple_of(PAGE_BYTES) + beside
     }
 
-    /// Asks the processor for what a seek to `row` looks at first.
+    /// Asks the processor for the block itself, without what it points at.
+    pub fn prefetch(&self) {
+        prefetch(std::slice::from_ref(self), size_of::<Block>());
+    }
+
+    /// Asks the processor for what a seek to `row` looks at first. Quick once what [`prefetch`](Self::prefetch) asked for has
+    /// come.
     pub fn prefetch_search(&self, row: &[u8]) {
         if let Body::Plain(cells) = &self.body {
             cells.prefetch_marks(row);

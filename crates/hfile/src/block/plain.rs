@@ -29,8 +29,8 @@ const MARK_EVERY: usize = 16;
 /// memory as one of them.
 const MARK_BYTES_MIN: usize = 96;
 
-/// Marks on each side of where a row is guessed to be that are fetched ahead: two cache lines.
-const MARKS_BESIDE: usize = 8;
+/// Bytes of the marks among which a row is that are fetched ahead: those of a block of small cells.
+const MARKS_BYTES_FETCHED_MAX: usize = 512;
 /// Bytes of a cell that are fetched ahead: a small one.
 const CELL_BYTES_FETCHED: usize = 192;
 
@@ -149,6 +149,7 @@ impl PlainCells {
         for mark in &mut cells.marks {
             mark.head = cells.heads.head(row_at(mark.at()));
         }
+        cells.heads.set_posts(cells.marks.len(), |at| cells.marks[at].head);
         Ok(cells)
     }
 
@@ -202,8 +203,8 @@ impl PlainCells {
 
     /// Asks the processor for what a seek to `row` looks at first.
     pub(crate) fn prefetch_marks(&self, row: &[u8]) {
-        let guess = self.heads.guess_of(row, self.marks.len());
-        prefetch(&self.marks[guess.saturating_sub(MARKS_BESIDE)..], 2 * MARKS_BESIDE * size_of::<Mark>());
+        let part = &self.marks[self.heads.part(row, self.marks.len())];
+        prefetch(part, MARKS_BYTES_FETCHED_MAX);
     }
 
     /// Asks the processor for the cell that a seek to `row` finds, most likely.

@@ -116,7 +116,8 @@ proptest! {
                 let mut found = CellList::default();
                 let stores = || region.stores.iter().map(|store| (&store.rules, &store.view));
                 let aim = Aim::at(&get, stores(), &region.loader);
-                aim.closer(&get);
+                aim.search(&get);
+                aim.cell(&get);
                 let blocks = AimedBlocks { aim: &aim, loader: &region.loader };
                 let read = RowRead::new(&get, CellOrder::Plain, read_point, NOW_MS, &blocks);
                 let read = read.read(stores(), &mut found).unwrap();

@@ -1,7 +1,7 @@
 //! Reading past the page cache: from the disk into memory that the caller keeps, without a copy in between.
 //!
-//! The system wants offset, length and memory in multiples of what the disk has as its least; a page is enough for all. So the pages around what is asked for are read, and the bytes
-//! asked for are a part of them.
+//! The system wants offset, length and memory in multiples of what the disk has as its least; a page is enough for
+//! all. So the pages around what is asked for are read, and the bytes asked for are a part of them.
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use base::pages::{PAGE_BYTES, Pages};
 use bytes::Bytes;
 use rustix::io::{Errno, pread};
 
-use super::handle::{Handle, error_of};
+use super::handle::{Handle, end_of, error_of};
 use crate::{Error, FilePath, FileReader, Result};
 
 /// Whether reads past the page cache work on an open file; some file systems say so only when asked to read.
@@ -32,12 +32,7 @@ impl DirectReader {
     }
 
     async fn read(&self, offset: u64, len: usize) -> Result<Bytes> {
-        let end = offset.saturating_add(len as u64);
-        let past_end = || Error::PastEnd { path: self.path.clone(), end };
-        // Checked before room is made: no more than the file has.
-        if end > self.len {
-            return Err(past_end());
-        }
+        let end = end_of(&self.path, offset, len, self.len)?;
         if len == 0 {
             return Ok(Bytes::new());
         }
@@ -47,7 +42,7 @@ impl DirectReader {
         let pages =
             self.handle.pool().run(read).await.map_err(|errno| error_of(&self.path, "read", errno))?;
         if pages.as_ref().len() < skipped + len {
-            return Err(past_end());
+            return Err(Error::PastEnd { path: self.path.clone(), end });
         }
         Ok(Bytes::from_owner(pages).slice(skipped..skipped + len))
     }
@@ -72,7 +67,8 @@ impl FileReader for DirectReader {
     }
 }
 
-/// Reads at least `len` bytes, which must not be 0, from `offset`, a multiple of [`PAGE_BYTES`]; fewer where the file ends.
+/// Reads at least `len` bytes, which must not be 0, from `offset`, a multiple of [`PAGE_BYTES`]; fewer where the file
+/// ends.
 fn read_pages(file: BorrowedFd<'_>, offset: u64, len: usize) -> rustix::io::Result<Pages> {
     let mut pages = Pages::new(len);
     while pages.as_ref().len() < len {

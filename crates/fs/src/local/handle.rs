@@ -6,7 +6,7 @@ use std::sync::Arc;
 use base::pool::Pool;
 use rustix::io::Errno;
 
-use crate::{Error, FilePath};
+use crate::{Error, FilePath, Result};
 
 /// An open file that is closed on the pool: the last close of a deleted file frees its blocks, which takes time.
 pub(super) struct Handle {
@@ -45,6 +45,15 @@ impl Drop for Handle {
         let both = (self.fd.take(), self.uncached.take());
         self.pool.execute(move || drop(both));
     }
+}
+
+/// Where a read of `len` bytes at `offset` ends, before any room is made for them: within the file's `file_len`.
+pub(super) fn end_of(path: &FilePath, offset: u64, len: usize, file_len: u64) -> Result<u64> {
+    let end = offset.saturating_add(len as u64);
+    if end > file_len {
+        return Err(Error::PastEnd { path: path.clone(), end });
+    }
+    Ok(end)
 }
 
 /// What a system error at `path` means to the caller.

@@ -10,7 +10,7 @@ use base::pages::Pages;
 use bytes::Bytes;
 use rustix::io::{Errno, ReadWriteFlags};
 
-use super::handle::{Handle, error_of};
+use super::handle::{Handle, end_of, error_of};
 use crate::{Error, FilePath, FileReader, Result};
 
 // A copy of more takes long enough (some 50 µs) that the thread which serves others should not make it.
@@ -61,11 +61,7 @@ impl LocalReader {
     }
 
     async fn read(&self, offset: u64, len: usize) -> Result<Bytes> {
-        let end = offset.saturating_add(len as u64);
-        // Checked before room is made: no more than the file has.
-        if end > self.len {
-            return Err(Error::PastEnd { path: self.path.clone(), end });
-        }
+        let end = end_of(&self.path, offset, len, self.len)?;
         if len == 0 {
             return Ok(Bytes::new());
         }

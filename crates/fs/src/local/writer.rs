@@ -75,10 +75,15 @@ impl LocalWriter {
         let aligned = self.aligned(&bytes, then);
         let appended = bytes.clone();
         let done = self.run("append", move |handle| {
-            let written = match (&aligned, handle.uncached()) {
-                (Some(aligned), Some(file)) if aligned.write(file).is_ok() => Ok(()),
-                // Where that failed, this either works (a disk that wants larger blocks, say) or says what is wrong.
-                _ => write_or_cut(handle, &bytes, head, offset),
+            let past_cache = match (&aligned, handle.uncached()) {
+                (Some(aligned), Some(file)) => aligned.write(file),
+                _ => Err(Errno::INVAL),
+            };
+            let written = match past_cache {
+                // Not possible here, or not on this disk, which may want larger blocks.
+                Err(Errno::INVAL) => write_or_cut(handle, &bytes, head, offset),
+                // Nothing is tried again after any other failure: it may have been in bytes that are needed.
+                written => written.map_err(|errno| cut(handle, offset, errno)),
             };
             let synced = match (&written, then) {
                 (Ok(()), Then::Sync) => rustix::fs::fdatasync(handle.fd()),

@@ -1,4 +1,15 @@
 """What the kernel tells of a process of this machine."""
+import os
+
+_TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+
+
+def cpu_s(pid):
+    """Seconds of processor time that it has taken."""
+    with open(f"/proc/{pid}/stat") as stat:
+        # The name before may hold anything; utime and stime are the 14th and 15th field.
+        fields = stat.read().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / _TICKS_PER_S
 
 
 def resident_mib(pid):

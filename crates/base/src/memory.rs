@@ -12,9 +12,7 @@ pub fn limit_bytes() -> u64 {
 
 /// Bytes of memory that this process has now, shared ones included; `None` where the kernel does not say.
 pub fn resident_bytes() -> Option<u64> {
-    let text = read(Path::new("/proc/self/statm"))?;
-    let pages: u64 = text.split_whitespace().nth(1)?.parse().ok()?;
-    Some(pages * rustix::param::page_size() as u64)
+    bytes_of("VmRSS:", &read(Path::new("/proc/self/status"))?)
 }
 
 // The same, with the kernel's files below `root`.
@@ -30,11 +28,16 @@ fn read(path: &Path) -> Option<String> {
     std::fs::read_to_string(path).ok()
 }
 
+// The value of a line of text that the kernel has in kB.
+fn bytes_of(name: &str, text: &str) -> Option<u64> {
+    let value = text.lines().find_map(|line| line.strip_prefix(name))?;
+    let kib: u64 = value.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    kib.checked_mul(1024)
+}
+
 fn machine_memory(root: &Path) -> Option<u64> {
     let text = read(&root.join("proc/meminfo"))?;
-    let total = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
-    let kib: u64 = total.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    kib.checked_mul(1024)
+    bytes_of("MemTotal:", &text)
 }
 
 // The tightest limit of the group and of those it is in. Lines are `number:controllers:path`; version 2 has one, `0::`.

@@ -79,6 +79,22 @@ pub fn type_code(key: &[u8]) -> u8 {
     key[key.len() - 1]
 }
 
+/// Whether the key is the one in front of all cells of its row, [`KeyBuf::first_on_row`].
+#[inline]
+pub fn is_first_on_row(key: &[u8]) -> bool {
+    const END: [u8; TIMESTAMP_TYPE_LEN] = {
+        let mut end = [CellType::Maximum as u8; TIMESTAMP_TYPE_LEN];
+        let timestamp = LATEST_TIMESTAMP.to_be_bytes();
+        let mut at = 0;
+        while at < timestamp.len() {
+            end[at] = timestamp[at];
+            at += 1;
+        }
+        end
+    };
+    key.len() == KEY_INFRASTRUCTURE_LEN + row(key).len() && key.ends_with(&END)
+}
+
 /// Whether two rows are the same. Looks at their ends first: rows that follow each other in a file differ there.
 #[inline]
 pub fn is_same_row(left: &[u8], right: &[u8]) -> bool {
@@ -182,5 +198,27 @@ impl std::fmt::Debug for KeyBuf {
             timestamp(self),
             type_code(self)
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_key_in_front_of_a_row_is_known() {
+        assert!(
+            is_first_on_row(&KeyBuf::first_on_row(b"row")) && is_first_on_row(&KeyBuf::first_on_row(b""))
+        );
+        let maximum = CellType::Maximum as u8;
+        for other in [
+            KeyBuf::first_on_column(b"row", b"f", b""),
+            KeyBuf::first_on_column(b"row", b"", b"q"),
+            KeyBuf::new(b"row", b"", b"", LATEST_TIMESTAMP - 1, maximum),
+            KeyBuf::new(b"row", b"", b"", LATEST_TIMESTAMP, CellType::Put as u8),
+            KeyBuf::last_on_row(b"row"),
+        ] {
+            assert!(!is_first_on_row(&other), "{other:?}");
+        }
     }
 }

@@ -108,8 +108,8 @@ impl CellSelection {
 pub struct Get {
     /// The row.
     pub row: Bytes,
-    /// Which of its cells.
-    pub selection: CellSelection,
+    /// Which of its cells. Shared: those who read many rows mostly want the same of each.
+    pub selection: Arc<CellSelection>,
     /// Only whether there are any.
     pub existence_only: bool,
 }
@@ -160,7 +160,7 @@ impl Scan {
             start_row: get.row.clone(),
             stop_row: get.row.clone(),
             include_stop_row: true,
-            selection: get.selection.clone(),
+            selection: CellSelection::clone(&get.selection),
             ..Scan::default()
         }
     }

@@ -80,6 +80,9 @@ impl RegionInfo {
     }
 }
 
+/// Bytes of an encoded name: an MD5 in hexadecimal digits.
+const ENCODED_NAME_LEN: usize = 32;
+
 /// The encoded name within a region's full name: the part between its last two dots; for names of meta's old form, and
 /// for names that are encoded already, what can be made of them.
 pub fn encoded_name_of(name: &[u8]) -> Option<&str> {
@@ -87,12 +90,23 @@ pub fn encoded_name_of(name: &[u8]) -> Option<&str> {
         return Some(META_ENCODED_NAME);
     }
     let encoded = match name.strip_suffix(b".") {
-        Some(cut) => &cut[cut.iter().rposition(|byte| *byte == b'.')? + 1..],
+        Some(cut) => behind_last_dot(cut)?,
         None => name,
     };
-    std::str::from_utf8(encoded)
-        .ok()
-        .filter(|text| !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric()))
+    // All bytes are looked at whatever the first ones are: that is one step for many at once.
+    let is_plain = encoded.iter().fold(true, |plain, byte| plain & byte.is_ascii_alphanumeric());
+    std::str::from_utf8(encoded).ok().filter(|text| is_plain && !text.is_empty())
+}
+
+fn behind_last_dot(name: &[u8]) -> Option<&[u8]> {
+    // Where it is in every name but those of meta's old form.
+    if let Some((rest, encoded)) = name.split_last_chunk::<ENCODED_NAME_LEN>()
+        && rest.last() == Some(&b'.')
+        && !encoded.contains(&b'.')
+    {
+        return Some(encoded);
+    }
+    Some(&name[name.iter().rposition(|byte| *byte == b'.')? + 1..])
 }
 
 /// A server's identity: host, port and the time it started. Printed `host,port,start code`.

@@ -223,7 +223,8 @@ impl Client {
     /// The state of a table, `None` if it does not exist.
     pub(crate) async fn table_state(&self, table: &TableName) -> Result<Option<TableState>> {
         let location = self.locate_meta().await?;
-        let get = Get { row: meta::table_row(table), selection: family(meta::TABLE), existence_only: false };
+        let get =
+            Get { row: meta::table_row(table), selection: family(meta::TABLE).into(), existence_only: false };
         let request = GetRequest {
             region: convert::region_specifier(&location.region),
             get: convert::to_proto::get(&get),

@@ -90,12 +90,12 @@ async fn single_rows(table: &Table) {
     );
     let columns = vec![FamilyColumns { family: "f".into(), qualifiers: Some(vec!["q".into()]) }];
     let selection = CellSelection { columns, max_versions: 9, ..CellSelection::default() };
-    let all = table.get(&Get { selection: selection.clone(), ..get("m") }).await.unwrap();
+    let all = table.get(&Get { selection: selection.clone().into(), ..get("m") }).await.unwrap();
     assert_eq!(all.cells.len(), 2);
     let newest = all.cells[0].view(0).timestamp();
     let before = TimeRange { from: 0, to: newest };
     let old = table
-        .get(&Get { selection: CellSelection { time_range: before, ..selection }, ..get("m") })
+        .get(&Get { selection: CellSelection { time_range: before, ..selection }.into(), ..get("m") })
         .await
         .unwrap();
     assert_eq!(old.value(FAMILY, b"q"), Some(&b"1"[..]));

@@ -156,6 +156,12 @@ impl wal::Committed for Mvcc {
         self.advance(seq_id);
     }
 
+    fn committed_together(&self, edits: &[wal::Edit]) {
+        if let Some(last) = edits.last() {
+            self.advance(last.seq_id);
+        }
+    }
+
     fn failed(&self, _seq_id: u64, error: &wal::Error) {
         self.fail(Error::log(error));
     }

@@ -25,6 +25,7 @@ mod open;
 mod options;
 mod output;
 mod read;
+mod reads;
 mod split;
 mod split_policy;
 mod warmth;
@@ -51,6 +52,7 @@ pub use flush::Flushed;
 pub use open::Opening;
 pub(crate) use open::recovered_edits;
 pub use options::RegionOptions;
+pub use reads::Reads;
 pub use split_policy::SplitOptions;
 
 use crate::budget::{FlushReason, Maintenance, MemstoreBudget};

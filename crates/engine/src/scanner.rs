@@ -49,8 +49,7 @@ pub use hfile::Stop;
 pub(crate) use load::next_file_id;
 pub use load::{BlockLoader, drive};
 pub use region::RegionScanner;
-pub use row::Aim;
-pub(crate) use row::{AimedBlocks, Read, RowRead};
+pub(crate) use row::{Aim, Read, RowRead};
 pub use rules::FamilyRules;
 pub use sink::{CellList, Deadline, Limits, Progress, ResultEnd, ResultSink, Room, Stopped};
 

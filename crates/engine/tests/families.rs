@@ -50,7 +50,7 @@ fn get(row: &str, qualifiers: &[&'static str]) -> Get {
     let qualifiers = (!qualifiers.is_empty()).then(|| qualifiers.iter().copied().map(Bytes::from).collect());
     let columns = vec![FamilyColumns { family: "f".into(), qualifiers }];
     let selection = CellSelection { columns, ..CellSelection::default() };
-    Get { row: row.to_string().into(), selection, existence_only: false }
+    Get { row: row.to_string().into(), selection: selection.into(), existence_only: false }
 }
 
 async fn check_reads(region: &Region, rows: u32) {

@@ -609,7 +609,8 @@ impl Pair {
     async fn get(&self, row: usize, read: &Read) {
         let read = Read { raw: false, ..read.clone() };
         let (selection, questions) = self.selection(&read);
-        let get = Get { row: Bytes::from_static(ROWS[row]), selection, existence_only: false };
+        let get =
+            Get { row: Bytes::from_static(ROWS[row]), selection: selection.into(), existence_only: false };
         let list = self.opened.region.get(&get).await.unwrap();
         let found: Vec<_> = list.cells.iter().map(|(cell, _)| told(&cell.view(0))).collect();
         let expected: Vec<_> =

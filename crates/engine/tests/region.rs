@@ -128,7 +128,7 @@ fn rows_of_other_regions_are_refused() {
 fn get(row: &str) -> Get {
     Get {
         row: Bytes::copy_from_slice(row.as_bytes()),
-        selection: CellSelection::default(),
+        selection: CellSelection::default().into(),
         existence_only: false,
     }
 }
@@ -627,7 +627,7 @@ async fn wide_row(options: RegionOptions) -> Opened {
 fn a_row_that_is_too_big_is_not_read_in_one_piece() {
     run(async {
         let opened = wide_row(RegionOptions { row_bytes_max: 100_000, ..options() }).await;
-        let get = Get { row: "wide".into(), selection: CellSelection::default(), existence_only: false };
+        let get = Get { row: "wide".into(), selection: Default::default(), existence_only: false };
         let refused = opened.region.get(&get).await.map(|_| ()).unwrap_err();
         assert!(matches!(&refused, Error::RowTooBig { what } if what.contains("100000")), "{refused}");
         // In pieces it is read whole.

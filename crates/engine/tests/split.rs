@@ -97,7 +97,7 @@ impl Regions {
             rows.reverse();
             for row in &rows {
                 let row = Bytes::from(row[0].0.clone());
-                let get = Get { row, selection: selection(), existence_only: false };
+                let get = Get { row, selection: selection().into(), existence_only: false };
                 let list = region.get(&get).await.unwrap();
                 gotten.extend(list.cells.iter().map(|(cell, _)| shown(&cell.view(0))));
             }

@@ -106,34 +106,41 @@ impl Cursor {
                 return self.seek_in_block(key, source);
             }
         }
-        if !self.spare.seek(
-            &self.file,
-            source,
-            key::row(key),
-            |entry| order.compare_keys(entry, key) != Ordering::Greater,
-            true,
-        )? {
-            self.leave(State::BehindLast);
-            return Ok(());
+        match self.aim(key, source)? {
+            Some(block) => self.seek_from_aim(block, key, source),
+            None => {
+                self.leave(State::BehindLast);
+                Ok(())
+            }
         }
-        let block = self.block_of_spare(source)?;
+    }
+
+    /// The first half of a seek to `key`: brings the spare way to the block where it looks first, which it gives. `None` if
+    /// the file has no cells.
+    pub(crate) fn aim(&mut self, key: &[u8], source: &dyn BlockSource) -> Step<Option<Arc<Block>>> {
+        let order = self.file.order();
+        let is_before = |entry: &[u8]| order.compare_keys(entry, key) != Ordering::Greater;
+        if !self.spare.seek(&self.file, source, key::row(key), is_before, true)? {
+            return Ok(None);
+        }
+        self.block_of_spare(source).map(Some)
+    }
+
+    /// The second half: `block` is what the first one gave.
+    pub(crate) fn seek_from_aim(
+        &mut self,
+        block: Arc<Block>,
+        key: &[u8],
+        source: &dyn BlockSource,
+    ) -> Step<()> {
         if !block.is_start_checked() {
             self.enter(&block)?;
         }
-        match self.position.seek(block, order, key) {
+        match self.position.seek(block, self.file.order(), key) {
             Ok(None) => self.arrive(Ok(())),
             Ok(Some(all_before)) => self.first_of_next(Some(all_before), source),
             Err(fault) => self.arrive(Err(fault)),
         }
-    }
-
-    /// The block where a seek to `key` looks first, if that and the way to it are in `source`. For a cursor that is done
-    /// with then.
-    pub(crate) fn block_before(mut self, key: &[u8], source: &dyn BlockSource) -> Option<Arc<Block>> {
-        let order = self.file.order();
-        let is_before = |entry: &[u8]| order.compare_keys(entry, key) != Ordering::Greater;
-        let is_found = self.spare.seek(&self.file, source, key::row(key), is_before, true).ok()?;
-        is_found.then(|| self.block_of_spare(source).ok()).flatten()
     }
 
     /// Goes to the last cell whose key is before `key`; without one, before the first cell.

@@ -3,6 +3,7 @@
 //! * [`Reader`]: an open file, its [`FileInfo`], Bloom filters, and loading of blocks;
 //! * [`Cursor`]: walks through the cells of a file, synchronously, over blocks in memory ([`BlockSource`]); a step that
 //!   needs a block that is not there says so ([`Stop::Miss`]) and has changed nothing;
+//! * [`Aim`]: a seek in two halves, for those who have many to make;
 //! * [`Run`]: rows of one block, walked through without a look at anything else;
 //! * [`Block`]: a block in memory, checked, decompressed, searchable;
 //! * [`Writer`]: writes a file front to back, as HBase's writer does, byte for byte.
@@ -16,6 +17,7 @@
 //!
 //! Knows nothing about: regions, stores, references to halves of files, which files there are, caching of blocks.
 
+mod aim;
 mod block;
 mod bloom;
 mod compression;
@@ -36,6 +38,7 @@ mod source;
 mod trailer;
 mod writer;
 
+pub use aim::Aim;
 pub use block::Block;
 pub use block::checksum::ChecksumType;
 pub use block::kind::BlockKind;

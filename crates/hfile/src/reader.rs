@@ -12,7 +12,7 @@ use std::sync::atomic::{self, AtomicBool};
 
 use base::pages::Pages;
 use bytes::Bytes;
-use cell::{CellOrder, KeyBuf, key};
+use cell::{CellOrder, key};
 use fs::{FilePath, FileReader, FileSystem};
 
 use crate::block::header::{HEADER_LEN, Header};
@@ -145,12 +145,6 @@ impl Reader {
             + bloom(&self.bloom)
             + bloom(&self.delete_family_bloom)
             + info
-    }
-
-    /// The block where a seek to the start of `row` looks first, if that and the way to it are in `source`.
-    pub fn block_of_row(self: &Arc<Self>, row: &[u8], source: &dyn BlockSource) -> Option<Arc<Block>> {
-        let key = KeyBuf::first_on_row(row);
-        self.cursor().block_before(&key, source)
     }
 
     /// A cursor before the first cell.

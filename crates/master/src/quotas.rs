@@ -239,7 +239,8 @@ async fn value_of(context: &Context, row: &[u8], qualifier: &[u8]) -> Answer<Opt
         qualifiers: Some(vec![bytes::Bytes::copy_from_slice(qualifier)]),
     }];
     let selection = CellSelection { columns, ..CellSelection::default() };
-    let get = Get { row: bytes::Bytes::copy_from_slice(row), selection, existence_only: false };
+    let get =
+        Get { row: bytes::Bytes::copy_from_slice(row), selection: selection.into(), existence_only: false };
     let (region, server) = place(context, row)?;
     let request = proto::GetRequest {
         region: wire::convert::region_specifier(&region),

@@ -44,7 +44,7 @@ impl Switches {
                 .region
                 .get(&Get {
                     row: Bytes::from_static(row(kind)),
-                    selection: CellSelection::default(),
+                    selection: CellSelection::default().into(),
                     existence_only: false,
                 })
                 .await?;

@@ -68,9 +68,9 @@ impl ClientService for Client {
         &self,
         request: CellRequest<proto::GetRequest>,
     ) -> BoxFuture<'_, Answer<CellReply<proto::GetResponse>>> {
-        Box::pin(
-            async move { Ok(into_reply(get::get(&self.0, &request.message, CallContext::LOCAL).await?)) },
-        )
+        Box::pin(async move {
+            Ok(into_reply(get::get(&self.0, &(&request.message).into(), CallContext::LOCAL).await?))
+        })
     }
 
     fn mutate(

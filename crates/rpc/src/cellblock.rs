@@ -7,6 +7,8 @@ use bytes::{Bytes, BytesMut};
 
 /// Bytes of a piece that copied cells are gathered in.
 const PIECE_LEN: usize = 64 << 10;
+/// How many times as long as it is a piece becomes longer at least, up to that.
+const GROWTH: usize = 3;
 
 /// A chain of pieces: those that are sealed, then a tail that still grows.
 #[derive(Debug, Default, Clone)]
@@ -20,6 +22,11 @@ impl CellBlock {
     /// An empty chain, without any memory of its own.
     pub fn new() -> CellBlock {
         CellBlock::default()
+    }
+
+    /// An empty chain with room for `len` bytes, or as many as a piece has if that is less.
+    pub fn with_room(len: usize) -> CellBlock {
+        CellBlock { tail: BytesMut::with_capacity(len.min(PIECE_LEN)), ..CellBlock::default() }
     }
 
     /// Bytes in the chain.
@@ -52,7 +59,8 @@ impl CellBlock {
     #[cold]
     fn make_room(&mut self, len: usize) {
         if self.tail.len() + len <= PIECE_LEN {
-            return self.tail.reserve(len);
+            // An answer of one cell has room for that; one that grows, for as many again and more.
+            return self.tail.reserve(len.max(GROWTH * self.tail.len()).min(PIECE_LEN - self.tail.len()));
         }
         self.seal();
         // Not what is left of the memory of the piece before, if anything is.

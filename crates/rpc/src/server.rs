@@ -8,10 +8,12 @@
 //! * [`handshake`]: preamble and header;
 //! * [`inbox`]: bytes in, frames out, admission;
 //! * [`connection`]: runs the calls of one connection and gathers their answers;
+//! * [`calls`]: those of them that were not ready at once;
 //! * [`outbox`]: answers in, vectored writes out;
 //! * [`pace`]: whether a client goes on fast enough for what it makes the server hold;
 //! * [`shared`]: what the servers of a process share.
 
+mod calls;
 mod connection;
 mod handshake;
 mod inbox;

@@ -90,7 +90,7 @@ async fn read_in_pieces(server: &Server, table: &Table, cells: u64) {
 
 /// The row in one piece, and a put beyond the limit of requests.
 async fn refused(table: &Table, cells: u64) {
-    let get = Get { row: "giant".into(), selection: CellSelection::default(), existence_only: false };
+    let get = Get { row: "giant".into(), selection: Default::default(), existence_only: false };
     let error = table.get(&get).await.unwrap_err();
     assert!(error.is_class(class::ROW_TOO_BIG), "{error}");
     let error = table.mutate(&put(cells..cells + 5)).await.unwrap_err();

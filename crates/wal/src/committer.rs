@@ -215,15 +215,19 @@ impl Committer {
     }
 
     fn tell(&self, group: &[Edit], outcome: Result<()>) {
-        for edit in group {
-            let queued_bytes = edit.queued_bytes();
+        let is_left_out = |edit: &Edit| edit.logged && !fits(edit);
+        let is_told_together = |edit: &Edit, next: &Edit| {
+            Arc::ptr_eq(&edit.committed, &next.committed) && !is_left_out(edit) && !is_left_out(next)
+        };
+        for edits in group.chunk_by(is_told_together) {
+            let queued_bytes = edits.iter().map(Edit::queued_bytes).sum();
             match &outcome {
-                Ok(()) if edit.logged && !fits(edit) => {
-                    let error = Error::TooLarge { bytes: edit.cells.len() as u64 };
-                    edit.committed.failed(edit.seq_id, &error);
+                Ok(()) if is_left_out(&edits[0]) => {
+                    let error = Error::TooLarge { bytes: edits[0].cells.len() as u64 };
+                    edits[0].committed.failed(edits[0].seq_id, &error);
                 }
-                Ok(()) => edit.committed.committed(edit.seq_id),
-                Err(error) => edit.committed.failed(edit.seq_id, error),
+                Ok(()) => edits[0].committed.committed_together(edits),
+                Err(error) => edits.iter().for_each(|edit| edit.committed.failed(edit.seq_id, error)),
             }
             self.shared.counts.queued_bytes.fetch_sub(queued_bytes, Ordering::Relaxed);
         }

@@ -12,6 +12,10 @@ use crate::Error;
 pub trait Committed: Send + Sync {
     /// The edit survives a power cut (one that is not logged: all before it does).
     fn committed(&self, seq_id: u64);
+    /// The same of several edits that were appended one behind the other. Who need not know of each makes it one step.
+    fn committed_together(&self, edits: &[Edit]) {
+        edits.iter().for_each(|edit| self.committed(edit.seq_id));
+    }
     /// The edit is not known to be safe and nothing more will be done for it; it may be in the log or not.
     fn failed(&self, seq_id: u64, error: &Error);
 }

@@ -52,7 +52,7 @@ fn cell(row: &[u8], timestamp: i64, kind: CellType, value: &[u8]) -> KeyValue {
 fn reads_there_and_back() {
     for selection in [selection(), CellSelection::default()] {
         for existence_only in [false, true] {
-            let get = Get { row: "r".into(), selection: selection.clone(), existence_only };
+            let get = Get { row: "r".into(), selection: selection.clone().into(), existence_only };
             assert_eq!(from_proto::get(&to_proto::get(&get)), Ok(get));
         }
         let scan = Scan {
@@ -389,7 +389,8 @@ fn damaged_requests_never_panic() {
     let messages = [
         to_proto::mutation(&put).encode_to_vec(),
         to_proto::mutation_in_block(&put, &mut cells).encode_to_vec(),
-        to_proto::get(&Get { row: "r".into(), selection: selection(), existence_only: true }).encode_to_vec(),
+        to_proto::get(&Get { row: "r".into(), selection: selection().into(), existence_only: true })
+            .encode_to_vec(),
         to_proto::scan(&Scan { selection: selection(), ..Scan::default() }).encode_to_vec(),
         to_proto::condition(&Condition {
             row: "r".into(),

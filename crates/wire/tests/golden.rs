@@ -115,7 +115,8 @@ fn get() {
             columns: vec![FamilyColumns { family: "cf".into(), qualifiers: Some(vec!["q1".into()]) }],
             time_range: TimeRange::ALL,
             ..CellSelection::default()
-        },
+        }
+        .into(),
         existence_only: false,
     };
     assert_eq!(from_proto::get(&message.get), Ok(expected));

@@ -319,7 +319,7 @@ impl Plan {
     }
 
     fn get(&self, row: Bytes) -> Get {
-        Get { row, selection: self.selection(), existence_only: false }
+        Get { row, selection: self.selection().into(), existence_only: false }
     }
 }
 

@@ -28,7 +28,7 @@ pub fn put(row: &str, qualifier: &str, value: &str) -> Mutation {
 pub fn get(row: &str) -> Get {
     Get {
         row: Bytes::copy_from_slice(row.as_bytes()),
-        selection: CellSelection::default(),
+        selection: CellSelection::default().into(),
         existence_only: false,
     }
 }

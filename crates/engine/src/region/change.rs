@@ -249,7 +249,7 @@ impl Region {
         let columns = columns_of(mutation);
         let wanted: usize = columns.iter().map(|family| family.qualifiers.as_ref().map_or(0, Vec::len)).sum();
         let selection = CellSelection { columns, ..CellSelection::default() };
-        let get = Get { row: mutation.row.clone(), selection, existence_only: false };
+        let get = Get { row: mutation.row.clone(), selection: selection.into(), existence_only: false };
         let mut found = self.scan_all(&Scan { read_point: Some(seq_id), ..Scan::of(&get) }).await?;
         if found.cells.len() < wanted {
             found = self.get(&get).await?;
@@ -284,7 +284,7 @@ fn asked_by(condition: &Condition) -> Get {
         load_families_on_demand: Some(false),
         ..CellSelection::default()
     };
-    Get { row: condition.row.clone(), selection, existence_only: false }
+    Get { row: condition.row.clone(), selection: selection.into(), existence_only: false }
 }
 
 /// The columns of a mutation's cells, each once, in order.

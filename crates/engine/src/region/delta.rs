@@ -36,7 +36,7 @@ impl Region {
         if selection.columns.is_empty() {
             return Ok(Vec::new());
         }
-        let get = Get { row: mutation.row.clone(), selection, existence_only: false };
+        let get = Get { row: mutation.row.clone(), selection: selection.into(), existence_only: false };
         let stored = self.read_published(&get, warm)?;
         let order = self.table.order();
         let mut deltas: Vec<Cell<'_>> = mutation.cells.iter().map(|cell| cell.view(0)).collect();

@@ -5,6 +5,8 @@
 
 use std::sync::Arc;
 
+use arc_swap::Guard;
+use base::BoxFuture;
 use cell::Cell;
 use cell::query::{CellSelection, FamilyColumns, Get, Scan};
 use cell::region::RegionInfo;
@@ -15,7 +17,7 @@ use crate::mvcc::ReadGuard;
 use crate::region::Region;
 use crate::region::write::Halt;
 use crate::scanner::{
-    Aim, AimedBlocks, CellList, FamilyRules, Limits, Read, RegionScanner, ResultSink, RowRead, Stopped, drive,
+    Aim, CellList, FamilyRules, Limits, Read, RegionScanner, ResultSink, RowRead, Stopped, drive,
 };
 use crate::store::RegionView;
 
@@ -49,7 +51,7 @@ impl Region {
             self.store_of(&columns.family)?;
         }
         let stores = self.rules.iter().zip(&view.stores);
-        let now_ms = self.services.env.clock.now_ms() as i64;
+        let now_ms = self.now_ms();
         let scan = cut_to_region(scan, &self.info);
         let loader = self.services.loader.clone();
         let mut scanner = RegionScanner::new(stores, self.table.order(), &scan, guard, now_ms, loader)?;
@@ -75,63 +77,74 @@ impl Region {
     /// # Errors
     /// As [`Region::scanner`], [`Error::WrongRegion`], and what reading files can fail with.
     pub async fn get_into(&self, get: &Get, sink: &mut dyn ResultSink) -> Result<()> {
-        self.get_aimed(get, &Aim::default(), sink).await
-    }
-
-    /// Looks ahead to rows that will be read one behind the other: what the processor has to wait for, it waits for once for
-    /// all of them. One for each of `gets`; nothing is read yet.
-    pub fn aim<'g>(&self, gets: impl Iterator<Item = &'g Get> + Clone) -> Vec<Aim> {
-        let view = self.view.load();
-        let stores = || self.rules.iter().zip(&view.stores);
-        let aims: Vec<Aim> = gets.clone().map(|get| Aim::at(get, stores(), &self.services.loader)).collect();
-        // One step for all before the next: what the first asks for comes while the others ask.
-        aims.iter().zip(gets.clone()).for_each(|(aim, get)| aim.search(get));
-        aims.iter().zip(gets).for_each(|(aim, get)| aim.cell(get));
-        aims
-    }
-
-    /// As [`Region::get_into`], for a row that [`Region::aim`] looked ahead to.
-    ///
-    /// # Errors
-    /// As [`Region::get_into`].
-    pub async fn get_aimed(&self, get: &Get, aim: &Aim, sink: &mut dyn ResultSink) -> Result<()> {
-        if get.row.is_empty() {
-            return Err(Error::bad_request("Row length is 0"));
-        }
-        self.check_contains(&get.row)?;
-        if self.read_row(get, aim, sink)? == Read::Left {
-            // Apart, so that the futures of all who read stay small.
-            Box::pin(self.scan_row(get, sink)).await?;
+        self.check_get(get)?;
+        if self.read_row_now(get, sink)? == Read::Left {
+            self.scan_row_apart(get, sink).await?;
         }
         self.count_reads(1);
         Ok(())
     }
 
-    async fn scan_row(&self, get: &Get, sink: &mut dyn ResultSink) -> Result<()> {
-        let mut scanner = self.scanner(&Scan::of(get))?;
-        drive(&mut scanner, &mut Limits::default(), sink).await?;
-        Ok(())
-    }
-
-    /// Reads a row as far as that needs no scanner.
-    fn read_row(&self, get: &Get, aim: &Aim, sink: &mut dyn ResultSink) -> Result<Read> {
+    /// Whether a row may be read here.
+    pub(super) fn check_get(&self, get: &Get) -> Result<()> {
+        if get.row.is_empty() {
+            return Err(Error::bad_request("Row length is 0"));
+        }
+        self.check_contains(&get.row)?;
         self.check_serving()?;
         for columns in &get.selection.columns {
             self.store_of(&columns.family)?;
         }
-        // Nobody need know of this reader: it reads to its end from one view, which no flush or compaction changes.
-        let (view, read_point) = loop {
+        Ok(())
+    }
+
+    /// Reads a row by a scanner. Boxed, so that the futures of all who read stay small.
+    pub(super) fn scan_row_apart<'a>(
+        &'a self,
+        get: &'a Get,
+        sink: &'a mut dyn ResultSink,
+    ) -> BoxFuture<'a, Result<()>> {
+        Box::pin(async move {
+            let mut scanner = self.scanner(&Scan::of(get))?;
+            drive(&mut scanner, &mut Limits::default(), sink).await?;
+            Ok(())
+        })
+    }
+
+    fn read_row_now(&self, get: &Get, sink: &mut dyn ResultSink) -> Result<Read> {
+        let (view, read_point) = self.view_now();
+        self.read_row(get, Aim::at_row(&get.row), &view, read_point, self.now_ms(), sink)
+    }
+
+    /// Reads a row as far as that needs no scanner.
+    pub(super) fn read_row(
+        &self,
+        get: &Get,
+        aim: Aim,
+        view: &RegionView,
+        read_point: u64,
+        now_ms: i64,
+        sink: &mut dyn ResultSink,
+    ) -> Result<Read> {
+        let read = RowRead::new(get, aim, self.table.order(), read_point, now_ms, &*self.services.loader);
+        let read = read.row_bytes_max(self.options().row_bytes_max);
+        Ok(read.read(self.rules.iter().zip(&view.stores), sink)?)
+    }
+
+    /// The newest view and read point. Nobody need know of a reader who reads to its end from one view, which no flush
+    /// or compaction changes.
+    pub(super) fn view_now(&self) -> (Guard<Arc<RegionView>>, u64) {
+        loop {
             let view = self.view.load();
             let read_point = self.mvcc.read_point();
             if Arc::ptr_eq(&view, &self.view.load()) {
-                break (view, read_point);
+                return (view, read_point);
             }
-        };
-        let now_ms = self.services.env.clock.now_ms() as i64;
-        let blocks = AimedBlocks { aim, loader: &self.services.loader };
-        let read = RowRead::new(get, self.table.order(), read_point, now_ms, &blocks);
-        let read = read.row_bytes_max(self.options().row_bytes_max);
-        Ok(read.read(self.rules.iter().zip(&view.stores), sink)?)
+        }
+    }
+
+    pub(super) fn now_ms(&self) -> i64 {
+        self.services.env.clock.now_ms() as i64
     }
 
     /// Reads all that a scan gives into a list; for tests and tools that know it to be small.
@@ -185,9 +198,10 @@ impl Region {
     ) -> std::result::Result<CellList, Halt> {
         let view = self.view.load();
         let stores = || self.rules.iter().zip(&view.stores);
-        let now_ms = self.services.env.clock.now_ms() as i64;
+        let now_ms = self.now_ms();
         let mut found = CellList::default();
-        let read = RowRead::new(get, self.table.order(), u64::MAX, now_ms, &*self.services.loader);
+        let aim = Aim::at_row(&get.row);
+        let read = RowRead::new(get, aim, self.table.order(), u64::MAX, now_ms, &*self.services.loader);
         let read = read.row_bytes_max(self.options().row_bytes_max);
         if read.read(stores(), &mut found).map_err(Error::from)? == Read::Whole {
             return Ok(found);
@@ -218,7 +232,7 @@ fn newest_versions(cell: &Cell<'_>, nth: u32) -> Get {
         qualifiers: Some(vec![cell.qualifier().to_vec().into()]),
     };
     let selection = CellSelection { columns: vec![columns], max_versions: nth, ..CellSelection::default() };
-    Get { row: cell.row().to_vec().into(), selection, existence_only: false }
+    Get { row: cell.row().to_vec().into(), selection: selection.into(), existence_only: false }
 }
 
 /// The part of a scan that lies in a region.

@@ -10,9 +10,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use cell::query::{Get, TimeRange};
 use cell::{Cell, CellOrder};
-use hfile::{Block, BlockSource, Reader, Stop};
+use hfile::{BlockSource, Stop};
 
-use crate::scanner::load::BlockLoader;
 use crate::scanner::matcher::{Match, Matcher, Versions};
 use crate::scanner::merge::{Merge, set_first_on_column, set_first_on_row, set_last_on_column};
 use crate::scanner::rules::FamilyRules;
@@ -33,8 +32,7 @@ pub(crate) struct RowRead<'a> {
     read_point: u64,
     now_ms: i64,
     blocks: &'a dyn BlockSource,
-    // The key that sources are sent to.
-    target: Vec<u8>,
+    aim: Aim,
     // What may still be looked at.
     room: usize,
     begun: bool,
@@ -65,17 +63,16 @@ impl From<Stop> for Halt {
 }
 
 impl<'a> RowRead<'a> {
-    /// Reads the row as it is at `read_point`. `now_ms` is the time by which cells expire.
+    /// Reads the row, which was aimed at, as it is at `read_point`. `now_ms` is the time by which cells expire.
     pub(crate) fn new(
         get: &'a Get,
+        aim: Aim,
         order: CellOrder,
         read_point: u64,
         now_ms: i64,
         blocks: &'a dyn BlockSource,
     ) -> RowRead<'a> {
-        let mut target = Vec::with_capacity(64 + get.row.len());
-        set_first_on_row(&mut target, &get.row);
-        RowRead { order, get, read_point, now_ms, blocks, target, room: ROW_BYTES_MAX, begun: false }
+        RowRead { order, get, read_point, now_ms, blocks, aim, room: ROW_BYTES_MAX, begun: false }
     }
 
     /// Leaves rows that give more than `bytes` to a scanner, which refuses them.
@@ -152,13 +149,23 @@ impl<'a> RowRead<'a> {
         let mut found = Found::Nothing;
         for memstore in std::iter::once(&view.active).chain(&view.snapshot) {
             if memstore.may_have_time(range, oldest) {
-                self.find_in(Source::memstore(memstore.cursor(), self.read_point), &mut found)?;
+                let mut source = Source::memstore(memstore.cursor(), self.read_point);
+                source.order(Order::Seek);
+                self.find_in(source, &mut found)?;
             }
         }
         let (order, row) = (self.order, &self.get.row[..]);
         let wanted = |file: &&Arc<StoreFile>| {
             may_have_time(file.reader(), range, oldest) && may_have_rows(file, order, row, row)
         };
+        if let [file] = &view.files[..]
+            && self.aim.file.is_some()
+            && may_have_time(file.reader(), range, oldest)
+        {
+            let source = self.source_of(file)?;
+            self.find_in(source, &mut found)?;
+            return Ok(found);
+        }
         let mut files = view.files.iter().rev().filter(wanted).peekable();
         let mut several = false;
         while let Some(file) = files.next() {
@@ -168,14 +175,25 @@ impl<'a> RowRead<'a> {
             if several && !may_have(file.reader(), row, few, self.blocks)? {
                 continue;
             }
-            self.find_in(Source::file(file, self.read_point, None), &mut found)?;
+            let source = self.source_of(file)?;
+            self.find_in(source, &mut found)?;
         }
         Ok(found)
     }
 
-    fn find_in(&mut self, mut source: Source, found: &mut Found) -> Result<(), Halt> {
+    /// The cells of a file, on the way to the row.
+    fn source_of(&mut self, file: &StoreFile) -> Result<Source, Halt> {
+        if let Some(aim) = self.aim.file.take_if(|aim| Arc::ptr_eq(aim.file(), file.reader())) {
+            let cursor = aim.seek(&self.aim.target, self.blocks)?;
+            return Ok(Source::file_at(cursor, self.read_point));
+        }
+        let mut source = Source::file(file, self.read_point, None);
         source.order(Order::Seek);
-        source.settle(self.order, &self.target, self.blocks)?;
+        Ok(source)
+    }
+
+    fn find_in(&mut self, mut source: Source, found: &mut Found) -> Result<(), Halt> {
+        source.settle(self.order, &self.aim.target, self.blocks)?;
         if source.cell().is_none_or(|cell| cell.row() != self.get.row) {
             return Ok(());
         }
@@ -291,56 +309,50 @@ impl RowCells for MergedSources<'_> {
     }
 }
 
-/// Where a Get's row is, most likely, found before the row is read.
-#[derive(Clone, Default)]
-pub struct Aim(Option<Arc<Block>>);
-
-/// The blocks of the cache, and before them the one that was aimed at.
-pub(crate) struct AimedBlocks<'a> {
-    pub(crate) aim: &'a Aim,
-    pub(crate) loader: &'a BlockLoader,
-}
-
-impl BlockSource for AimedBlocks<'_> {
-    #[inline]
-    fn block(&self, file: &Arc<Reader>, offset: u64) -> Option<Arc<Block>> {
-        let aimed = self.aim.0.as_ref();
-        match aimed.filter(|block| block.offset() == offset && block.file_id() == file.file_id()) {
-            Some(block) => Some(block.clone()),
-            None => self.loader.block(file, offset),
-        }
-    }
+/// A row that is about to be read, and where it is, most likely.
+pub(crate) struct Aim {
+    // The key in front of all that the row has.
+    target: Vec<u8>,
+    file: Option<hfile::Aim>,
 }
 
 impl Aim {
+    /// Nothing is known of where the row is.
+    pub(crate) fn at_row(row: &[u8]) -> Aim {
+        let mut target = Vec::with_capacity(64 + row.len());
+        set_first_on_row(&mut target, row);
+        Aim { target, file: None }
+    }
+
     /// Finds the block of the row of `get` in the first family wanted, where there is one file only, and asks the
     /// processor for it.
-    pub(crate) fn at<'s>(
+    pub(crate) fn at_block<'s>(
         get: &Get,
         stores: impl IntoIterator<Item = (&'s FamilyRules, &'s StoreView)>,
-        blocks: &BlockLoader,
+        blocks: &dyn BlockSource,
     ) -> Aim {
+        let mut aim = Aim::at_row(&get.row);
         let mut wanted = stores.into_iter().filter(|(rules, _)| get.selection.wants(&rules.family).is_some());
-        let Some((_, view)) = wanted.next() else { return Aim::default() };
-        let [file] = &view.files[..] else { return Aim::default() };
-        let block = file.reader().block_of_row(&get.row, blocks);
-        if let Some(block) = &block {
-            block.prefetch();
+        if let Some((_, view)) = wanted.next()
+            && let [file] = &view.files[..]
+            && file.half().is_none()
+        {
+            aim.file = hfile::Aim::at(file.reader(), &aim.target, blocks);
         }
-        Aim(block)
+        aim
     }
 
     /// Asks the processor for what a search of the block looks at.
-    pub(crate) fn search(&self, get: &Get) {
-        if let Some(block) = &self.0 {
-            block.prefetch_search(&get.row);
+    pub(crate) fn prefetch_search(&self, get: &Get) {
+        if let Some(file) = &self.file {
+            file.prefetch_search(&get.row);
         }
     }
 
     /// Asks the processor for the row's first cell.
-    pub(crate) fn cell(&self, get: &Get) {
-        if let Some(block) = &self.0 {
-            block.prefetch_cell(&get.row);
+    pub(crate) fn prefetch_cell(&self, get: &Get) {
+        if let Some(file) = &self.file {
+            file.prefetch_cell(&get.row);
         }
     }
 }

@@ -65,17 +65,17 @@ impl Source {
     }
 
     pub(crate) fn file(file: &StoreFile, read_point: u64, bloom: Option<Arc<BloomCheck>>) -> Source {
-        let reader = file.reader();
-        // All cells of most files are older than any read point; they need no look each. Those of a bulk loaded file
-        // have an id that stands in no cell.
-        let all_visible =
-            reader.info().max_memstore_ts <= read_point && reader.info().bulk_load_time_ms.is_none();
-        let visible_to = if all_visible { u64::MAX } else { read_point };
         let cursor = match file.half() {
-            None => Cursor::File(reader.cursor()),
-            Some(half) => Cursor::Half(HalfCursor::new(reader, half.clone())),
+            None => Cursor::File(file.reader().cursor()),
+            Some(half) => Cursor::Half(HalfCursor::new(file.reader(), half.clone())),
         };
-        Source { cursor, visible_to, order: Order::Stay, bloom }
+        Source { cursor, visible_to: visible_to(file.reader(), read_point), order: Order::Stay, bloom }
+    }
+
+    /// A file, from where its cursor is.
+    pub(crate) fn file_at(cursor: hfile::Cursor, read_point: u64) -> Source {
+        let visible_to = visible_to(cursor.file(), read_point);
+        Source { cursor: Cursor::File(cursor), visible_to, order: Order::PassInvisible, bloom: None }
     }
 
     /// Sets where it goes next; it has gone where it was to go before.
@@ -220,6 +220,15 @@ impl Source {
         self.bloom = None;
         Ok(())
     }
+}
+
+/// The greatest sequence id of a file that may be seen.
+fn visible_to(reader: &Reader, read_point: u64) -> u64 {
+    // All cells of most files are older than any read point; they need no look each. Those of a bulk loaded file have an
+    // id that stands in no cell.
+    let all_visible =
+        reader.info().max_memstore_ts <= read_point && reader.info().bulk_load_time_ms.is_none();
+    if all_visible { u64::MAX } else { read_point }
 }
 
 impl BloomCheck {

@@ -153,13 +153,13 @@ impl Block {
     }
 
     /// Asks the processor for the block itself, without what it points at.
-    pub fn prefetch(&self) {
+    pub(crate) fn prefetch(&self) {
         prefetch(std::slice::from_ref(self), size_of::<Block>());
     }
 
     /// Asks the processor for what a seek to `row` looks at first. Quick once what [`prefetch`](Self::prefetch) asked for has
     /// come.
-    pub fn prefetch_search(&self, row: &[u8]) {
+    pub(crate) fn prefetch_search(&self, row: &[u8]) {
         if let Body::Plain(cells) = &self.body {
             cells.prefetch_marks(row);
         }
@@ -167,7 +167,7 @@ impl Block {
 
     /// Asks the processor for the cell that a seek to `row` finds, most likely. Quick once what
     /// [`prefetch_search`](Self::prefetch_search) asked for has come.
-    pub fn prefetch_cell(&self, row: &[u8]) {
+    pub(crate) fn prefetch_cell(&self, row: &[u8]) {
         if let Body::Plain(cells) = &self.body {
             cells.prefetch_cell(&self.payload, row);
         }

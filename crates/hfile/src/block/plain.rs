@@ -13,6 +13,7 @@
 //! [head](crate::heads) of its row beside it, and a seek mostly looks at some marks, which lie side by side, and one cell.
 
 use std::cmp::Ordering;
+use std::ops::Range;
 
 use base::prefetch::prefetch;
 use cell::cell::LENGTHS_LEN;
@@ -209,15 +210,22 @@ impl PlainCells {
 
     /// Asks the processor for the cell that a seek to `row` finds, most likely.
     pub(crate) fn prefetch_cell(&self, payload: &[u8], row: &[u8]) {
-        let alike = self.heads.alike(row, self.marks.len(), |at| self.marks[at].head);
-        if let Some(mark) = self.marks.get(alike.start) {
+        if let Some(mark) = self.marks.get(self.marks_alike(row).start) {
             prefetch(&payload[mark.at() as usize..], CELL_BYTES_FETCHED);
         }
     }
 
     /// The first cell at or behind `target`; `None` if all are before it.
     pub(crate) fn seek(&self, payload: &[u8], order: CellOrder, target: &[u8]) -> Parsed<Option<Span>> {
-        let before = self.marks_before_by_head(payload, order, target);
+        let alike = self.marks_alike(key::row(target));
+        if let Some(mark) = self.marks[alike.clone()].first()
+            && mark.is_first_of_row()
+            && key::row(key_at(payload, mark.at())) == key::row(target)
+            && key::is_first_on_row(target)
+        {
+            return self.span(payload, mark.at()).map(Some);
+        }
+        let before = self.marks_before_in(payload, order, target, alike);
         match self.seek_between(payload, order, target, before)? {
             Sought::At(span) => Ok(Some(span)),
             Sought::BehindLast => Ok(None),
@@ -305,12 +313,17 @@ impl PlainCells {
         self.marks.partition_point(is_before)
     }
 
-    /// The same if the row of `target` begins as those of the block do, else any number.
-    fn marks_before_by_head(&self, payload: &[u8], order: CellOrder, target: &[u8]) -> usize {
-        let alike = self.heads.alike(key::row(target), self.marks.len(), |at| self.marks[at].head);
+    /// The same if the row of `target` begins as those of the block do, else any number. `alike` are the marks of its head.
+    fn marks_before_in(&self, payload: &[u8], order: CellOrder, target: &[u8], alike: Range<usize>) -> usize {
         let is_before =
             |mark: &Mark| order.compare_keys(key_at(payload, mark.at()), target) == Ordering::Less;
         alike.start + self.marks[alike].partition_point(is_before)
+    }
+
+    /// The marks of rows with the head of `row`.
+    #[inline]
+    fn marks_alike(&self, row: &[u8]) -> Range<usize> {
+        self.heads.alike(row, self.marks.len(), |at| self.marks[at].head)
     }
 }
 
@@ -348,7 +361,7 @@ impl Span {
 
     /// Where the value is within its payload.
     #[inline]
-    pub(crate) fn value_range(&self) -> std::ops::Range<usize> {
+    pub(crate) fn value_range(&self) -> Range<usize> {
         let at = (self.key_at + self.key_len) as usize;
         at..at + self.value_len as usize
     }

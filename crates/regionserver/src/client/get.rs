@@ -1,11 +1,13 @@
 //! `Get`: one row.
 
+mod request;
+
 use cell::query::Get;
 use engine::Region;
-use engine::scanner::Aim;
+use engine::region::Reads;
+use engine::scanner::ResultSink;
 use prost::Message;
 use rpc::CellBlock;
-use wire::convert::from_proto;
 use wire::exception::Answer;
 
 use super::results::{ResultForm, Results, RowResult};
@@ -13,18 +15,19 @@ use super::{Answered, CallContext};
 use crate::errors::java_exception;
 use crate::quotas::Planned;
 use crate::server::RegionServer;
+pub(super) use request::GetRequest;
 
 /// Answers a `Get`.
 pub(super) async fn get(
     server: &RegionServer,
-    request: &proto::GetRequest,
+    request: &GetRequest,
     context: CallContext,
 ) -> Answer<Answered<proto::GetResponse>> {
-    let region = server.regions().find(&request.region.value)?;
+    let region = server.regions().find(&request.region)?;
     let mut quota = server.admit(&context, &region, || Planned { gets: 1, ..Planned::default() })?;
     let mut cells = CellBlock::new();
-    let get = from_proto::get(&request.get)?;
-    let result = read(server, &region, &get, &Aim::default(), context.get_form, &mut cells).await?;
+    let get = request.get()?;
+    let result = read(server, &mut From::Region(&region), &get, context.get_form, &mut cells).await?;
     quota.has_read(cells.len() + result_bytes(&result));
     Ok((proto::GetResponse { result: Some(result) }, cells))
 }
@@ -34,12 +37,27 @@ pub(super) fn result_bytes(result: &proto::Result) -> usize {
     result.cell.iter().map(Message::encoded_len).sum()
 }
 
+/// Where a row is read.
+pub(super) enum From<'a> {
+    Region(&'a Region),
+    /// It is the next of several.
+    Reads(Reads<'a>),
+}
+
+impl From<'_> {
+    async fn get(&mut self, get: &Get, sink: &mut dyn ResultSink) -> engine::error::Result<()> {
+        match self {
+            From::Region(region) => region.get_into(get, sink).await,
+            From::Reads(reads) => reads.next(get, sink).await,
+        }
+    }
+}
+
 /// Reads a row; its cells go behind what `block` has. If it fails, `block` is as it was.
 pub(super) async fn read(
     server: &RegionServer,
-    region: &Region,
+    from: &mut From<'_>,
     get: &Get,
-    aim: &Aim,
     form: ResultForm,
     block: &mut CellBlock,
 ) -> Answer<proto::Result> {
@@ -47,11 +65,11 @@ pub(super) async fn read(
     let result = match form {
         ResultForm::Block(codec) => {
             let mut result = RowResult::admitted(codec, block, server.answers());
-            region.get_aimed(get, aim, &mut result).await.map(|()| result.finish())
+            from.get(get, &mut result).await.map(|()| result.finish())
         }
         ResultForm::Inline => {
             let mut results = Results::admitted(form, block, server.answers());
-            region.get_aimed(get, aim, &mut results).await.map(|()| results.into_single())
+            from.get(get, &mut results).await.map(|()| results.into_single())
         }
     };
     if result.is_err() || get.existence_only {

@@ -16,26 +16,29 @@ use cell::codec::CellBlockReader;
 use cell::mutation::Mutation;
 use cell::query::Get;
 use engine::Region;
-use engine::scanner::Aim;
 use rpc::CellBlock;
 use rpc::budget::Share;
 use tracing::warn;
 use wire::convert::from_proto;
+use wire::convert::gets::Gets;
 use wire::exception::{Answer, JavaException, class};
 
+use super::get::{self, From};
 use super::mutate::mutation_bytes;
 use super::results::{ResultForm, Results};
-use super::{CallContext, endpoints, get};
+use super::{CallContext, endpoints};
 use crate::errors::java_exception;
 use crate::quotas::{Operation, Planned};
 use crate::server::RegionServer;
-use parts::{MultiAnswer, MultiParts, RegionAnswer, RegionParts};
+use parts::{MultiAnswer, MultiParts, Part, RegionAnswer, RegionParts};
 
 /// Actions after which others have their turn.
 const ACTIONS_PER_TURN: usize = 256;
 /// Gets that are read together: so many that what one waits for comes while the others are looked at, and so few that it
 /// is still there then.
 const GETS_AIMED_AT: usize = 16;
+/// Bytes of a small row in an answer.
+const SMALL_ROW_BYTES: usize = 64;
 /// Bytes of changes that are made together, besides their number. Clients gather about this many.
 const GATHERED_BYTES_MAX: usize = 2 << 20;
 
@@ -47,7 +50,9 @@ pub(super) async fn multi(
     context: CallContext,
 ) -> Answer<(Bytes, CellBlock)> {
     let request = MultiParts::of(request)?;
-    let region_count = check_rows(server, &request)?;
+    let (region_count, row_count) = check_rows(server, &request)?;
+    // Actions without cells are Gets, mostly.
+    let rows_read = if cells.is_empty() { row_count } else { 0 };
     let cells = context.codec.read(cells);
     let mut answer = Answering {
         server,
@@ -55,8 +60,9 @@ pub(super) async fn multi(
         bytes_max: server.options().result_bytes_max,
         nonce_group: request.rest.nonce_group(),
         cells,
+        gets: Gets::default(),
         quota: Operation::unbounded(),
-        block: CellBlock::new(),
+        block: CellBlock::with_room(rows_read.saturating_mul(SMALL_ROW_BYTES)),
         share: Share::of(server.answers()),
         actions: 0,
     };
@@ -88,6 +94,7 @@ struct Answering<'a> {
     bytes_max: u64,
     nonce_group: u64,
     cells: CellBlockReader,
+    gets: Gets,
     // What bounds the region action at work.
     quota: Operation,
     block: CellBlock,
@@ -97,6 +104,7 @@ struct Answering<'a> {
     actions: usize,
 }
 
+/// What few actions come to is boxed: the future of a call is moved, and those of Gets should not pay for all others.
 impl Answering<'_> {
     /// # Errors
     /// What fails the whole call.
@@ -112,7 +120,7 @@ impl Answering<'_> {
         });
         let outcome = match found {
             Ok(region) if action.rest.atomic() || condition.is_some() => {
-                self.atomic(&region, action, condition).await
+                Box::pin(self.atomic(&region, action, condition)).await
             }
             Ok(region) => return self.each(&region, action).await,
             Err(exception) => {
@@ -181,34 +189,27 @@ impl Answering<'_> {
 
     /// Each action for itself.
     async fn each(&mut self, region: &Region, action: &RegionParts) -> Answer<RegionAnswer> {
-        let mut answer = RegionAnswer::default();
+        let mut answer = RegionAnswer::to(action.actions);
         let mut batch = Gathered::default();
         let mut gets = Vec::new();
         let changes_max = self.server.options().minibatch_changes;
-        for (position, action) in action.actions().enumerate() {
-            let action = action?;
-            let index = action.index.unwrap_or(position as u32);
-            let get = action.get.as_ref().map(from_proto::get).transpose();
-            if !matches!(get, Ok(Some(_))) || gets.len() >= GETS_AIMED_AT {
+        for (position, action) in action.actions_or_gets().enumerate() {
+            let (index, part) = action?;
+            let index = index.unwrap_or(position as u32);
+            let get = match &part {
+                Part::Get(get) => Some(self.gets.read(get).map_err(parts::malformed)?),
+                Part::Action(action) => action.get.as_ref().map(from_proto::get),
+            };
+            if !matches!(get, Some(Ok(_))) || gets.len() >= GETS_AIMED_AT {
                 self.get_all(region, &mut gets, &mut answer).await;
             }
-            if let Some(get) = get.transpose() {
-                match get {
-                    Ok(get) => gets.push((index, get)),
-                    Err(refused) => answer.push(&entry(index, Err(refused.into()))),
+            match (get, part) {
+                (Some(Ok(get)), _) => gets.push((index, get)),
+                (Some(Err(refused)), _) => answer.push(&failed_entry(index, &refused.into())),
+                (None, Part::Action(action)) => {
+                    self.act(region, index, &action, &mut batch, &mut answer).await;
                 }
-            } else if let Some(call) = &action.service_call {
-                batch.carry_out(region, &mut answer).await;
-                answer.push(&service_entry(index, endpoints::call(region, call).await));
-            } else {
-                match self.mutation(&action) {
-                    Ok(mutation) if mutation.kind.reads() => {
-                        batch.carry_out(region, &mut answer).await;
-                        answer.push(&entry(index, self.change(region, mutation).await));
-                    }
-                    Ok(mutation) => batch.add(index, mutation),
-                    Err(exception) => answer.push(&entry(index, Err(exception))),
-                }
+                (None, Part::Get(_)) => unreachable!("it was read or refused"),
             }
             if batch.is_full(changes_max) {
                 batch.carry_out(region, &mut answer).await;
@@ -221,14 +222,42 @@ impl Answering<'_> {
         Ok(answer)
     }
 
+    /// An action that is no Get.
+    async fn act(
+        &mut self,
+        region: &Region,
+        index: u32,
+        action: &proto::Action,
+        batch: &mut Gathered,
+        answer: &mut RegionAnswer,
+    ) {
+        if let Some(call) = &action.service_call {
+            batch.carry_out(region, answer).await;
+            let called = Box::pin(endpoints::call(region, call)).await;
+            answer.push(&service_entry(index, called));
+            return;
+        }
+        match self.mutation(action) {
+            Ok(mutation) if mutation.kind.reads() => {
+                batch.carry_out(region, answer).await;
+                let changed = Box::pin(self.change(region, mutation)).await;
+                answer.push_outcome(index, changed);
+            }
+            Ok(mutation) => batch.add(index, mutation),
+            Err(exception) => answer.push(&failed_entry(index, &exception)),
+        }
+    }
+
     /// Reads the rows that were gathered, and adds an entry for each.
     async fn get_all(&mut self, region: &Region, gets: &mut Vec<(u32, Get)>, answer: &mut RegionAnswer) {
-        let aims = match gets.len() {
-            0 | 1 => vec![Aim::default(); gets.len()],
-            _ => region.aim(gets.iter().map(|(_, get)| get)),
+        let mut from = match gets.len() {
+            0 => return,
+            1 => From::Region(region),
+            _ => From::Reads(region.reads(gets.iter().map(|(_, get)| get))),
         };
-        for ((index, get), aim) in gets.drain(..).zip(&aims) {
-            answer.push(&entry(index, self.get(region, &get, aim).await));
+        for (index, get) in gets.drain(..) {
+            let outcome = self.get(&mut from, &get).await;
+            answer.push_outcome(index, outcome);
         }
     }
 
@@ -260,10 +289,10 @@ impl Answering<'_> {
         JavaException::new(class::MULTI_ACTION_RESULT_TOO_LARGE, message)
     }
 
-    async fn get(&mut self, region: &Region, get: &Get, aim: &Aim) -> Answer<proto::Result> {
+    async fn get(&mut self, from: &mut From<'_>, get: &Get) -> Answer<proto::Result> {
         self.check_room()?;
         let before = self.block.len();
-        let result = get::read(self.server, region, get, aim, self.context.form, &mut self.block).await?;
+        let result = get::read(self.server, from, get, self.context.form, &mut self.block).await?;
         self.quota.has_read(self.block.len() - before + get::result_bytes(&result));
         Ok(result)
     }
@@ -323,16 +352,16 @@ impl Gathered {
         if mutations.is_empty() {
             return;
         }
-        let outcomes = region.batch(mutations).await;
+        let outcomes = Box::pin(region.batch(mutations)).await;
         for (index, outcome) in indexes.into_iter().zip(outcomes) {
             let outcome = outcome.map(|()| proto::Result::default());
-            answer.push(&entry(index, outcome.map_err(|error| java_exception(&error))));
+            answer.push_outcome(index, outcome.map_err(|error| java_exception(&error)));
         }
     }
 }
 
-/// Warns of a request for very many rows, or refuses it, as the options say. Tells the number of regions.
-fn check_rows(server: &RegionServer, request: &MultiParts) -> Answer<usize> {
+/// Warns of a request for very many rows, or refuses it, as the options say. Tells the number of regions, and of rows.
+fn check_rows(server: &RegionServer, request: &MultiParts) -> Answer<(usize, usize)> {
     let (mut regions, mut rows, mut first) = (0, 0, Bytes::new());
     for region in request.regions() {
         let region = region?;
@@ -344,12 +373,12 @@ fn check_rows(server: &RegionServer, request: &MultiParts) -> Answer<usize> {
     }
     let limit = server.options().batch_rows_warning;
     if rows <= limit as usize {
-        return Ok(regions);
+        return Ok((regions, rows));
     }
     let first = first.escape_ascii();
     warn!(rows, limit, region = %first, "a batch of more rows than is good for latency");
     if !server.options().rejects_large_batches {
-        return Ok(regions);
+        return Ok((regions, rows));
     }
     Err(JavaException::io(format!(
         "Rejecting large batch operation for current batch with firstRegionName: {first} , Requested Number of Rows: \
@@ -364,14 +393,14 @@ fn service_entry(index: u32, outcome: Answer<proto::NameBytesPair>) -> proto::Re
             service_result: Some(proto::CoprocessorServiceResult { value: Some(value) }),
             ..entry
         },
-        Err(exception) => proto::ResultOrException { exception: Some((&exception).into()), ..entry },
+        Err(exception) => failed_entry(index, &exception),
     }
 }
 
-fn entry(index: u32, outcome: Answer<proto::Result>) -> proto::ResultOrException {
-    let (result, exception) = match outcome {
-        Ok(result) => (Some(result), None),
-        Err(exception) => (None, Some((&exception).into())),
-    };
-    proto::ResultOrException { index: Some(index), result, exception, ..proto::ResultOrException::default() }
+fn failed_entry(index: u32, exception: &JavaException) -> proto::ResultOrException {
+    proto::ResultOrException {
+        index: Some(index),
+        exception: Some(exception.into()),
+        ..proto::ResultOrException::default()
+    }
 }

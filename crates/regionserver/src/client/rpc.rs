@@ -6,6 +6,7 @@ use ::rpc::{Call, CellBlock, ConnectionInfo, Failure, Reply, Service};
 use base::BoxFuture;
 use bytes::Bytes;
 use cell::codec::Codec;
+use futures_util::TryFutureExt;
 use prost::Message;
 use wire::exception::{Answer, JavaException};
 use wire::service::refuse_client;
@@ -28,7 +29,9 @@ impl Service for ClientRpc {
         let Call { method, param, cells, .. } = call;
         // A future for each method, so that a small call does not pay for the largest one's.
         match &*method {
-            "Get" => boxed(async move { reply(get::get(&server, &decode(param)?, context).await?) }),
+            "Get" => {
+                boxed(async move { reply(get::get(&server, &get::GetRequest::of(param)?, context).await?) })
+            }
             "Mutate" => {
                 boxed(async move { reply(mutate::mutate(&server, &decode(param)?, cells, context).await?) })
             }
@@ -52,7 +55,8 @@ impl Service for ClientRpc {
 fn boxed(
     answer: impl Future<Output = Answer<Reply>> + Send + 'static,
 ) -> BoxFuture<'static, Result<Reply, Failure>> {
-    Box::pin(async move { answer.await.map_err(failure) })
+    // Not by an async block, which would have room for the answer's future twice.
+    Box::pin(answer.map_err(failure))
 }
 
 /// Where results go: behind the message if the client has a codec. The result of a Get only for clients that tell a

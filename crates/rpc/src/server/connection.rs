@@ -8,30 +8,26 @@
 //! * a call that has begun runs to its end, its client there or not, for no write is left half done by a lost socket;
 //! * the thread is given back after [`TURNS_PER_POLL`] turns, however much more there is to read.
 
-use std::any::Any;
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use base::BoxFuture;
-use base::compression;
 use base::env::{Env, Stream};
+use base::{BoxFuture, compression};
 use bytes::Bytes;
-use futures_util::stream::{FuturesUnordered, StreamExt};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::watch;
 use tracing::{debug, error};
 
+use super::calls::{Calls, Done, Running, panicked};
 use super::inbox::{Inbox, Next};
 use super::outbox::Outbox;
 use super::pace::Pace;
-use super::shared::CallPlace;
 use super::{Server, ServerOptions, Shared};
 use crate::budget::Share;
-use crate::call::{Call, ConnectionInfo, Failure, Method, Reply, Service};
+use crate::call::{Call, ConnectionInfo, Failure, Service};
 use crate::compressor::Compressor;
 use crate::frame::{BadRequest, Request, RequestHeader};
 
@@ -68,7 +64,7 @@ pub(super) async fn serve(
         outbox: Outbox::default(),
         unread: Share::of(server.shared.answers()),
         shared: &server.shared,
-        running: FuturesUnordered::new(),
+        running: Calls::default(),
         phase: Phase::Open,
         read_at: Duration::ZERO,
         moved_at: server.env.clock.monotonic(),
@@ -115,7 +111,7 @@ struct Connection<'a> {
     outbox: Outbox,
     // What is in `outbox`, in the server's number.
     unread: Share,
-    running: FuturesUnordered<Running>,
+    running: Calls,
     phase: Phase,
     // When the bytes in `inbox` were read.
     read_at: Duration,
@@ -168,6 +164,7 @@ impl Paces {
 
 impl Connection<'_> {
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<End> {
+        self.running.wake();
         for _ in 0..TURNS_PER_POLL {
             match self.turn(cx) {
                 Ok(true) => {}
@@ -367,10 +364,9 @@ impl Connection<'_> {
             Ok(answer) => answer,
             Err(panic) => Box::pin(std::future::ready(Err(panicked(&method, panic)))),
         };
-        let mut running = Running { call_id, method, cost, answer, _place: place };
-        match Pin::new(&mut running).poll(cx) {
-            Poll::Ready(done) => self.finish(done),
-            Poll::Pending => self.running.push(running),
+        let running = Running { call_id, method, cost, answer, _place: place };
+        if let Some(done) = self.running.begin(running, cx) {
+            self.finish(done);
         }
     }
 
@@ -393,7 +389,7 @@ impl Connection<'_> {
     fn finish_calls(&mut self, cx: &mut Context<'_>) -> bool {
         let mut any = false;
         while self.outbox.unsent() <= self.options.unsent_bytes_hard_max {
-            let Poll::Ready(Some(done)) = self.running.poll_next_unpin(cx) else { break };
+            let Poll::Ready(Some(done)) = self.running.poll_next(cx) else { break };
             self.finish(done);
             any = true;
         }
@@ -467,46 +463,13 @@ impl Connection<'_> {
         }
         drop(self.stream);
         let running = &mut self.running;
-        let drained = async { while running.next().await.is_some() {} };
+        let drained = poll_fn(|cx| {
+            running.wake();
+            while std::task::ready!(running.poll_next(cx)).is_some() {}
+            Poll::Ready(())
+        });
         if self.env.timeout(self.options.drain_limit, drained).await.is_none() {
             error!(peer = %self.info.peer, calls = self.running.len(), "calls of a lost connection do not end; dropped");
         }
     }
-}
-
-/// A call that was not ready at once.
-struct Running {
-    call_id: u32,
-    method: Method,
-    cost: usize,
-    answer: BoxFuture<'static, Result<Reply, Failure>>,
-    _place: CallPlace,
-}
-
-/// A call that is done.
-struct Done {
-    call_id: u32,
-    cost: usize,
-    outcome: Result<Reply, Failure>,
-}
-
-impl Future for Running {
-    type Output = Done;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Done> {
-        let outcome = match catch_unwind(AssertUnwindSafe(|| self.answer.as_mut().poll(cx))) {
-            Ok(Poll::Pending) => return Poll::Pending,
-            Ok(Poll::Ready(outcome)) => outcome,
-            Err(panic) => Err(panicked(&self.method, panic)),
-        };
-        Poll::Ready(Done { call_id: self.call_id, cost: self.cost, outcome })
-    }
-}
-
-/// The answer to a call whose handler has a bug: this call fails, the server goes on.
-fn panicked(method: &Method, panic: Box<dyn Any + Send>) -> Failure {
-    let text = panic.downcast_ref::<&str>().copied();
-    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message");
-    error!(%method, panic = text, "a call panicked; it is answered as failed");
-    Failure::do_not_retry(format!("{method} failed by an error of the server: {text}"))
 }

@@ -43,7 +43,7 @@ pub fn get(get: &proto::Get) -> Result<Get, Refused> {
         filter: filter(get.filter.as_ref())?,
         load_families_on_demand: get.load_column_families_on_demand,
     };
-    Ok(Get { row: get.row.clone(), selection, existence_only: get.existence_only() })
+    Ok(Get { row: get.row.clone(), selection: Arc::new(selection), existence_only: get.existence_only() })
 }
 
 /// A read of rows in order. The limits of single calls (rows, bytes, time) are the request's and not part of it.
@@ -188,7 +188,7 @@ pub(super) fn attribute<'a>(attributes: &'a [proto::NameBytesPair], name: &str) 
     attributes.iter().find(|attribute| attribute.name == name).map(proto::NameBytesPair::value)
 }
 
-pub(super) fn check_row(row: &[u8]) -> Result<(), Refused> {
+pub(in crate::convert) fn check_row(row: &[u8]) -> Result<(), Refused> {
     if row.is_empty() { Err(Refused::malformed("Row length is 0")) } else { check_row_len(row) }
 }
 

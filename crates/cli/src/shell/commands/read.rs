@@ -96,7 +96,11 @@ async fn get(session: &mut Session, mut arguments: Arguments) -> Result<Outcome>
     take_hints(&mut options)?;
     options.finish()?;
 
-    let found = session.client.table(table).get(&Get { row, selection, existence_only: false }).await?;
+    let found = session
+        .client
+        .table(table)
+        .get(&Get { row, selection: selection.into(), existence_only: false })
+        .await?;
     for cell in &found.cells {
         let cell = cell.view(0);
         session.printer.pair(&shown.column(&cell)?, &shown.content(&cell)?)?;
@@ -127,7 +131,11 @@ async fn get_counter(session: &mut Session, mut arguments: Arguments) -> Result<
     let (qualifier, _) = split_converter(qualifier.unwrap_or_default());
     let columns = vec![cell::query::FamilyColumns { family, qualifiers: Some(vec![qualifier]) }];
     let selection = CellSelection { columns, ..CellSelection::default() };
-    let found = session.client.table(table).get(&Get { row, selection, existence_only: false }).await?;
+    let found = session
+        .client
+        .table(table)
+        .get(&Get { row, selection: selection.into(), existence_only: false })
+        .await?;
     show_counter(session, &found)
 }
 

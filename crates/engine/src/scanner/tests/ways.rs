@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use super::model::{FAMILIES, ROWS, build, config, dice, rules, scans, steps};
 use super::*;
-use crate::scanner::{Aim, AimedBlocks, Read, RowRead, drive};
+use crate::scanner::{Aim, Read, RowRead, drive};
 
 /// Filters that rows may be walked through with, and others.
 fn filters() -> impl Strategy<Value = Option<Filter>> {
@@ -101,6 +101,7 @@ proptest! {
         scans in proptest::collection::vec(scans(), 1..6),
         block_bytes in 50..2000u32,
         bloom in prop_oneof![Just(BloomType::None), Just(BloomType::Row), Just(BloomType::RowCol)],
+        aims: bool,
     ) {
         let (mut region, _) = build(&rules, &steps, FileKind { bloom, ..file_kind(block_bytes) });
         region.loader = Arc::new(BlockLoader::new(64 << 20));
@@ -108,18 +109,21 @@ proptest! {
         now(drive(&mut region.scanner(&all_versions()), &mut Limits::default(), &mut list)).unwrap();
         for scan in scans.into_iter().filter(|scan| !scan.raw) {
             for row in ROWS.into_iter().chain(["", "aa", "e"]) {
-                let get = Get { row: row.into(), selection: scan.selection.clone(), existence_only: false };
+                let get = Get { row: row.into(), selection: scan.selection.clone().into(), existence_only: false };
                 let read_point = scan.read_point.unwrap_or(u64::MAX);
                 let mut expected = CellList::default();
                 let same = Scan { read_point: scan.read_point, ..Scan::of(&get) };
                 now(drive(&mut region.scanner(&same), &mut Limits::default(), &mut expected)).unwrap();
                 let mut found = CellList::default();
                 let stores = || region.stores.iter().map(|store| (&store.rules, &store.view));
-                let aim = Aim::at(&get, stores(), &region.loader);
-                aim.search(&get);
-                aim.cell(&get);
-                let blocks = AimedBlocks { aim: &aim, loader: &region.loader };
-                let read = RowRead::new(&get, CellOrder::Plain, read_point, NOW_MS, &blocks);
+                let aim = match aims {
+                    true => Aim::at_block(&get, stores(), &*region.loader),
+                    false => Aim::at_row(&get.row),
+                };
+                aim.prefetch_search(&get);
+                aim.prefetch_cell(&get);
+                let read =
+                    RowRead::new(&get, aim, CellOrder::Plain, read_point, NOW_MS, &*region.loader);
                 let read = read.read(stores(), &mut found).unwrap();
                 let selection = &get.selection;
                 let is_simple = selection.store_limit.is_none() && selection.store_offset == 0;

@@ -3,18 +3,32 @@
 //! An action of two bytes would be some hundred decoded, and its answer too. So what a request costs in memory stays near
 //! the bytes it came in, however many actions it has.
 
+use std::ops::Range;
+
 use bytes::{Buf, BufMut, Bytes, BytesMut};
-use prost::encoding::{DecodeContext, WireType, decode_key, decode_varint, encode_varint, skip_field};
+use prost::encoding::{
+    DecodeContext, WireType, decode_key, decode_varint, encode_varint, encoded_len_varint, skip_field,
+};
 use prost::{DecodeError, Message};
 use wire::exception::{Answer, JavaException};
 
-// Field numbers, of `MultiRequest` and of `RegionAction`.
+// Field numbers, of `MultiRequest`, `RegionAction` and `Action`.
 const REQUEST_REGION_ACTION: u32 = 1;
 const REGION_ACTION_ACTION: u32 = 3;
-// The key of a message in the first field, and of a boolean in the third.
+const ACTION_INDEX: u32 = 1;
+const ACTION_GET: u32 = 3;
+// Keys: numbers and messages in the first fields.
+const FIRST_NUMBER: u8 = 0x08;
 const FIRST_MESSAGE: u8 = 0x0a;
 const THIRD_NUMBER: u8 = 0x18;
 const SECOND_MESSAGE: u8 = 0x12;
+
+/// The key of an entry, its length and index, the key of its result and the length of that.
+const ENTRY_HEAD_LEN_MAX: usize = 3 + 3 * 10;
+/// Bytes of an entry whose cells are behind the message.
+const SMALL_ENTRY_LEN: usize = 14;
+/// Actions that an answer has room for from the start.
+const ACTIONS_PREPARED_FOR: usize = 1000;
 
 /// A `MultiRequest` whose regions' actions are not decoded yet.
 pub(super) struct MultiParts {
@@ -60,12 +74,54 @@ impl RegionParts {
 
     /// The actions, each decoded when it is asked for.
     pub(super) fn actions(&self) -> impl Iterator<Item = Answer<proto::Action>> + use<> {
+        self.messages().map(|action| action.and_then(proto::Action::decode).map_err(malformed))
+    }
+
+    /// The same, with their indexes, where those that are Gets and nothing else are not decoded.
+    pub(super) fn actions_or_gets(&self) -> impl Iterator<Item = Answer<(Option<u32>, Part)>> + use<> {
+        self.messages().map(|action| action.and_then(part_of).map_err(malformed))
+    }
+
+    fn messages(&self) -> Messages {
         Messages { bytes: self.bytes.clone(), field: REGION_ACTION_ACTION }
-            .map(|action| action.and_then(proto::Action::decode).map_err(malformed))
     }
 }
 
-fn malformed(error: DecodeError) -> JavaException {
+/// An action.
+pub(super) enum Part {
+    /// A Get: the bytes of its message.
+    Get(Bytes),
+    Action(Box<proto::Action>),
+}
+
+fn part_of(action: Bytes) -> Result<(Option<u32>, Part), DecodeError> {
+    if let Some((index, get)) = index_and_get(&action) {
+        return Ok((index, Part::Get(action.slice(get))));
+    }
+    let action = proto::Action::decode(action)?;
+    Ok((action.index, Part::Action(Box::new(action))))
+}
+
+/// The index and the place of the Get of an action that has nothing else.
+fn index_and_get(action: &[u8]) -> Option<(Option<u32>, Range<usize>)> {
+    let (mut rest, mut index, mut get) = (action, None, None);
+    while rest.has_remaining() {
+        match decode_key(&mut rest).ok()? {
+            (ACTION_INDEX, WireType::Varint) => index = Some(decode_varint(&mut rest).ok()? as u32),
+            (ACTION_GET, WireType::LengthDelimited) if get.is_none() => {
+                let len = usize::try_from(decode_varint(&mut rest).ok()?).ok()?;
+                let start = action.len() - rest.len();
+                rest = rest.get(len..)?;
+                get = Some(start..start + len);
+            }
+            _ => return None,
+        }
+    }
+    get.map(|get| (index, get))
+}
+
+/// What is said of a call whose bytes are not what they should be.
+pub(super) fn malformed(error: DecodeError) -> JavaException {
     JavaException::do_not_retry(format!("unable to read call parameter; {error}"))
 }
 
@@ -130,11 +186,43 @@ pub(super) struct RegionAnswer {
 }
 
 impl RegionAnswer {
+    /// An answer to so many actions.
+    pub(super) fn to(actions: usize) -> RegionAnswer {
+        let bytes = BytesMut::with_capacity(actions.min(ACTIONS_PREPARED_FOR) * SMALL_ENTRY_LEN);
+        RegionAnswer { bytes, processed: None }
+    }
+
     /// The region's part failed as a whole.
     pub(super) fn failed(exception: &JavaException) -> RegionAnswer {
         let mut answer = RegionAnswer::default();
         put_message(&mut answer.bytes, SECOND_MESSAGE, &proto::NameBytesPair::from(exception));
         answer
+    }
+
+    /// Adds what came of one action.
+    pub(super) fn push_outcome(&mut self, index: u32, outcome: Answer<proto::Result>) {
+        match outcome {
+            Ok(result) => self.push_result(index, &result),
+            Err(exception) => self.push(&super::failed_entry(index, &exception)),
+        }
+    }
+
+    /// A `ResultOrException` that has a result: most entries of most answers, so it is not made first.
+    fn push_result(&mut self, index: u32, result: &proto::Result) {
+        let result_len = result.encoded_len();
+        let index_len = 1 + encoded_len_varint(u64::from(index));
+        let entry_len = index_len + 1 + encoded_len_varint(result_len as u64) + result_len;
+        let mut head = [0; ENTRY_HEAD_LEN_MAX];
+        let mut rest = &mut head[..];
+        rest.put_u8(FIRST_MESSAGE);
+        encode_varint(entry_len as u64, &mut rest);
+        rest.put_u8(FIRST_NUMBER);
+        encode_varint(u64::from(index), &mut rest);
+        rest.put_u8(SECOND_MESSAGE);
+        encode_varint(result_len as u64, &mut rest);
+        let head_len = ENTRY_HEAD_LEN_MAX - rest.len();
+        self.bytes.put_slice(&head[..head_len]);
+        result.encode_raw(&mut self.bytes);
     }
 
     /// Adds the answer to one action.
@@ -223,6 +311,48 @@ mod tests {
             proto::RegionAction { action: actions, ..parts.rest.clone() }
         });
         assert_eq!(joined.collect::<Vec<_>>(), whole.region_action);
+    }
+
+    #[test]
+    fn gets_and_nothing_else_are_left_as_they_are() {
+        let get = proto::Get { row: "r".into(), ..proto::Get::default() };
+        let plain = proto::Action { get: Some(get.clone()), ..action(7) };
+        let without_index = proto::Action { index: None, ..plain.clone() };
+        let both = proto::Action { mutation: Some(proto::MutationProto::default()), ..plain.clone() };
+        let twice = [plain.encode_to_vec(), plain.encode_to_vec()].concat();
+        let part = |bytes: Vec<u8>| part_of(bytes.into()).unwrap();
+        for (action, index) in [(&plain, Some(7)), (&without_index, None)] {
+            match part(action.encode_to_vec()) {
+                (of, Part::Get(bytes)) => assert_eq!((of, &bytes[..]), (index, &get.encode_to_vec()[..])),
+                _ => panic!("{action:?}"),
+            }
+        }
+        for (bytes, index) in
+            [(both.encode_to_vec(), Some(7)), (action(9).encode_to_vec(), Some(9)), (twice, Some(7))]
+        {
+            let decoded = proto::Action::decode(&bytes[..]).unwrap();
+            match part(bytes) {
+                (of, Part::Action(action)) => assert_eq!((of, *action), (index, decoded)),
+                _ => panic!("{decoded:?}"),
+            }
+        }
+        let cut = plain.encode_to_vec();
+        assert!((1..cut.len()).all(|len| len == 2 || part_of(cut[..len].to_vec().into()).is_err()));
+    }
+
+    #[test]
+    fn results_are_the_entry_that_they_stand_for() {
+        for (index, cells) in [(0, 0), (1, 3), (200, 0), (70_000, 300)] {
+            let result = wire::convert::result::in_block(cells);
+            let (mut short, mut long) = (RegionAnswer::default(), RegionAnswer::default());
+            short.push_outcome(index, Ok(result.clone()));
+            long.push(&proto::ResultOrException {
+                index: Some(index),
+                result: Some(result),
+                ..proto::ResultOrException::default()
+            });
+            assert_eq!(short.bytes, long.bytes);
+        }
     }
 
     #[test]

@@ -1,0 +1,129 @@
+//! A `GetRequest`, taken apart where it lies.
+
+use std::cell::RefCell;
+use std::ops::Range;
+
+use bytes::{Buf, Bytes};
+use cell::query::Get;
+use prost::encoding::{WireType, decode_key, decode_varint};
+use prost::{DecodeError, Message};
+use wire::convert::gets::Gets;
+use wire::exception::{Answer, JavaException};
+
+thread_local! {
+    /// Those who ask on one thread, mostly for the same of many rows.
+    static GETS: RefCell<Gets> = RefCell::default();
+}
+
+// Field numbers, of `GetRequest` and `RegionSpecifier`.
+const REGION: u32 = 1;
+const GET: u32 = 2;
+const REGION_TYPE: u32 = 1;
+const REGION_VALUE: u32 = 2;
+
+/// The name of a region, and what is asked of it.
+pub(in crate::client) struct GetRequest {
+    pub(in crate::client) region: Bytes,
+    get: Bytes,
+}
+
+impl GetRequest {
+    /// # Errors
+    /// `DoNotRetryIOException` if the bytes are no such message, as for every message.
+    pub(in crate::client) fn of(message: Bytes) -> Answer<GetRequest> {
+        if let Some((region, get)) = places(&message) {
+            return Ok(GetRequest { region: message.slice(region), get: message.slice(get) });
+        }
+        Ok(GetRequest::from(&proto::GetRequest::decode(message).map_err(malformed)?))
+    }
+
+    /// # Errors
+    /// If it is no such message, or asks for what cannot be answered.
+    pub(in crate::client) fn get(&self) -> Answer<Get> {
+        let get = GETS.with_borrow_mut(|gets| gets.read(&self.get));
+        Ok(get.map_err(malformed)??)
+    }
+}
+
+impl From<&proto::GetRequest> for GetRequest {
+    fn from(request: &proto::GetRequest) -> GetRequest {
+        GetRequest { region: request.region.value.clone(), get: request.get.encode_to_vec().into() }
+    }
+}
+
+fn malformed(error: DecodeError) -> JavaException {
+    JavaException::do_not_retry(format!("unable to read call parameter; {error}"))
+}
+
+/// Where the region's name and the Get are in a message that has each once and nothing else.
+fn places(message: &[u8]) -> Option<(Range<usize>, Range<usize>)> {
+    let region = field(message, 0, REGION)?;
+    let get = field(message, region.end, GET)?;
+    let mut specifier = &message[region.clone()];
+    if decode_key(&mut specifier).ok()? != (REGION_TYPE, WireType::Varint) {
+        return None;
+    }
+    decode_varint(&mut specifier).ok()?;
+    let name = field(message, region.end - specifier.remaining(), REGION_VALUE)?;
+    (name.end == region.end && get.end == message.len()).then_some((name, get))
+}
+
+/// The place of the value of a field `number`, if that begins at `at`.
+fn field(message: &[u8], at: usize, number: u32) -> Option<Range<usize>> {
+    let mut rest = message.get(at..)?;
+    let is_it = decode_key(&mut rest).ok()? == (number, WireType::LengthDelimited);
+    let len = usize::try_from(decode_varint(&mut rest).ok()?).ok()?;
+    let start = message.len() - rest.remaining();
+    (is_it && len <= rest.remaining()).then(|| start..start + len)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request() -> proto::GetRequest {
+        proto::GetRequest {
+            region: proto::RegionSpecifier { r#type: 1, value: "t,,1.0123.".into() },
+            get: proto::Get { row: "r".into(), max_versions: Some(3), ..proto::Get::default() },
+        }
+    }
+
+    #[test]
+    fn parts_are_what_the_whole_is() {
+        let bytes = Bytes::from(request().encode_to_vec());
+        assert!(places(&bytes).is_some());
+        let taken_apart = GetRequest::of(bytes).unwrap();
+        assert_eq!(taken_apart.region, request().region.value);
+        let get = taken_apart.get().unwrap();
+        assert_eq!(get, wire::convert::from_proto::get(&request().get).unwrap());
+    }
+
+    #[test]
+    fn unusual_messages_are_decoded() {
+        let (region, get) = (request().region.encode_to_vec(), request().get.encode_to_vec());
+        let field = |number: u8, value: &[u8]| [&[number << 3 | 2, value.len() as u8], value].concat();
+        let value_first = [field(2, b"t,,1.0123."), vec![0x08, 1]].concat();
+        for bytes in [
+            [field(2, &get), field(1, &region)].concat(),
+            [field(1, &value_first), field(2, &get)].concat(),
+            [field(1, &region), field(2, &get), vec![0x18, 0]].concat(),
+            [field(1, b"\x08\x01\x12\x01x"), field(2, &get), field(1, &region)].concat(),
+        ] {
+            assert!(places(&bytes).is_none(), "{bytes:?}");
+            let decoded = GetRequest::of(bytes.into()).unwrap();
+            assert_eq!(
+                (decoded.region.clone(), decoded.get().unwrap().selection.max_versions),
+                (request().region.value, 3)
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_no_message_is_refused() {
+        let whole = request().encode_to_vec();
+        for len in 0..whole.len() {
+            let cut = GetRequest::of(whole[..len].to_vec().into());
+            assert!(cut.and_then(|request| request.get()).is_err(), "{len}");
+        }
+    }
+}

@@ -89,24 +89,24 @@ pub fn encoded_name_of(name: &[u8]) -> Option<&str> {
     if name == b"hbase:meta,,1" {
         return Some(META_ENCODED_NAME);
     }
-    let encoded = match name.strip_suffix(b".") {
-        Some(cut) => behind_last_dot(cut)?,
-        None => name,
-    };
-    // All bytes are looked at whatever the first ones are: that is one step for many at once.
-    let is_plain = encoded.iter().fold(true, |plain, byte| plain & byte.is_ascii_alphanumeric());
-    std::str::from_utf8(encoded).ok().filter(|text| is_plain && !text.is_empty())
+    if let Some(cut) = name.strip_suffix(b".") {
+        // Where it is in every name but those of meta's old form: found without a search.
+        if let Some((rest, encoded)) = cut.split_last_chunk::<ENCODED_NAME_LEN>()
+            && rest.last() == Some(&b'.')
+            && let Some(encoded) = alphanumeric(encoded)
+        {
+            return Some(encoded);
+        }
+        return alphanumeric(&cut[cut.iter().rposition(|byte| *byte == b'.')? + 1..]);
+    }
+    alphanumeric(name)
 }
 
-fn behind_last_dot(name: &[u8]) -> Option<&[u8]> {
-    // Where it is in every name but those of meta's old form.
-    if let Some((rest, encoded)) = name.split_last_chunk::<ENCODED_NAME_LEN>()
-        && rest.last() == Some(&b'.')
-        && !encoded.contains(&b'.')
-    {
-        return Some(encoded);
-    }
-    Some(&name[name.iter().rposition(|byte| *byte == b'.')? + 1..])
+/// The text that `bytes` are, if it has letters and digits only, and some of them.
+fn alphanumeric(bytes: &[u8]) -> Option<&str> {
+    // All bytes are looked at whatever the first ones are: that is one step for many at once.
+    let is_plain = bytes.iter().fold(!bytes.is_empty(), |plain, byte| plain & byte.is_ascii_alphanumeric());
+    std::str::from_utf8(bytes).ok().filter(|_| is_plain)
 }
 
 /// A server's identity: host, port and the time it started. Printed `host,port,start code`.

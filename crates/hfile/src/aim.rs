@@ -14,6 +14,8 @@ use crate::source::{BlockSource, Stop};
 pub struct Aim {
     cursor: Cursor,
     block: Arc<Block>,
+    // Among the places where a search in the block may begin, the one where it does, most likely.
+    likely: Option<usize>,
 }
 
 impl Aim {
@@ -22,7 +24,7 @@ impl Aim {
         let mut cursor = file.cursor();
         let block = cursor.aim(key, source).ok().flatten()?;
         block.prefetch();
-        Some(Aim { cursor, block })
+        Some(Aim { cursor, block, likely: None })
     }
 
     /// The file that is sought in.
@@ -37,8 +39,8 @@ impl Aim {
 
     /// Asks the processor for the cell that a seek to `row` finds, most likely. Quick once what
     /// [`prefetch_search`](Self::prefetch_search) asked for has come.
-    pub fn prefetch_cell(&self, row: &[u8]) {
-        self.block.prefetch_cell(row);
+    pub fn prefetch_cell(&mut self, row: &[u8]) {
+        self.likely = self.block.prefetch_cell(row);
     }
 
     /// The cursor, where [`Cursor::seek`] to `key`, the key that was aimed at, would have brought it.
@@ -46,8 +48,8 @@ impl Aim {
     /// # Errors
     /// [`Stop`].
     pub fn seek(self, key: &[u8], source: &dyn BlockSource) -> Result<Cursor, Stop> {
-        let Aim { mut cursor, block } = self;
-        cursor.seek_from_aim(block, key, source)?;
+        let Aim { mut cursor, block, likely } = self;
+        cursor.seek_from_aim(block, likely, key, source)?;
         Ok(cursor)
     }
 }

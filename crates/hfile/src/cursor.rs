@@ -107,7 +107,7 @@ impl Cursor {
             }
         }
         match self.aim(key, source)? {
-            Some(block) => self.seek_from_aim(block, key, source),
+            Some(block) => self.seek_from_aim(block, None, key, source),
             None => {
                 self.leave(State::BehindLast);
                 Ok(())
@@ -126,17 +126,19 @@ impl Cursor {
         self.block_of_spare(source).map(Some)
     }
 
-    /// The second half: `block` is what the first one gave.
+    /// The second half: `block` is what the first one gave, `likely` what [`Block::prefetch_cell`] gave for the row, if it was
+    /// asked.
     pub(crate) fn seek_from_aim(
         &mut self,
         block: Arc<Block>,
+        likely: Option<usize>,
         key: &[u8],
         source: &dyn BlockSource,
     ) -> Step<()> {
         if !block.is_start_checked() {
             self.enter(&block)?;
         }
-        match self.position.seek(block, self.file.order(), key) {
+        match self.position.seek(block, likely, self.file.order(), key) {
             Ok(None) => self.arrive(Ok(())),
             Ok(Some(all_before)) => self.first_of_next(Some(all_before), source),
             Err(fault) => self.arrive(Err(fault)),

@@ -65,10 +65,13 @@ fn walk(block: &Arc<Block>, order: CellOrder) {
     loop {
         let cell = at.cell().expect("a position at a cell");
         assert!(previous.as_deref().is_none_or(|previous| order.compare_keys(previous, cell.key).is_le()));
-        let behind = sought.seek(Arc::clone(block), order, cell.key).expect("the key of a cell is found");
-        assert!(behind.is_none(), "a cell is not behind the last one");
         block.prefetch_search(cell.row());
-        block.prefetch_cell(cell.row());
+        let likely = block.prefetch_cell(cell.row());
+        for likely in [None, likely] {
+            let behind =
+                sought.seek(Arc::clone(block), likely, order, cell.key).expect("the key of a cell is found");
+            assert!(behind.is_none(), "a cell is not behind the last one");
+        }
         if let Some(mut run) = at.run(order, &[]).expect("an accepted block has whole cells") {
             let place = run.place();
             while run.cell().is_some() {

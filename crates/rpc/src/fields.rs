@@ -105,6 +105,10 @@ impl<'a> Fields<'a> {
 
 /// The varint at the start of `bytes` and its length; `None` if it goes on behind them.
 pub(crate) fn get_varint(bytes: &[u8]) -> Result<Option<(u64, usize)>, Malformed> {
+    // Most of them.
+    if let [byte @ 0..0x80, ..] = bytes {
+        return Ok(Some((u64::from(*byte), 1)));
+    }
     let mut value = 0u64;
     for (at, byte) in bytes.iter().take(VARINT_LEN_MAX).enumerate() {
         value |= u64::from(byte & 0x7f) << (7 * at);

@@ -20,6 +20,8 @@ pub struct Arguments {
 }
 
 /// What to do.
+// There is one of it in a process.
+#[allow(clippy::large_enum_variant)]
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Start the server (the default)

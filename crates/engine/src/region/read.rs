@@ -113,14 +113,14 @@ impl Region {
 
     fn read_row_now(&self, get: &Get, sink: &mut dyn ResultSink) -> Result<Read> {
         let (view, read_point) = self.view_now();
-        self.read_row(get, Aim::at_row(&get.row), &view, read_point, self.now_ms(), sink)
+        self.read_row(get, &mut Aim::at_row(&get.row), &view, read_point, self.now_ms(), sink)
     }
 
     /// Reads a row as far as that needs no scanner.
     pub(super) fn read_row(
         &self,
         get: &Get,
-        aim: Aim,
+        aim: &mut Aim,
         view: &RegionView,
         read_point: u64,
         now_ms: i64,
@@ -200,8 +200,8 @@ impl Region {
         let stores = || self.rules.iter().zip(&view.stores);
         let now_ms = self.now_ms();
         let mut found = CellList::default();
-        let aim = Aim::at_row(&get.row);
-        let read = RowRead::new(get, aim, self.table.order(), u64::MAX, now_ms, &*self.services.loader);
+        let mut aim = Aim::at_row(&get.row);
+        let read = RowRead::new(get, &mut aim, self.table.order(), u64::MAX, now_ms, &*self.services.loader);
         let read = read.row_bytes_max(self.options().row_bytes_max);
         if read.read(stores(), &mut found).map_err(Error::from)? == Read::Whole {
             return Ok(found);

@@ -19,7 +19,9 @@ pub struct Reads<'r> {
     view: Arc<RegionView>,
     read_point: u64,
     now_ms: i64,
-    aims: std::vec::IntoIter<Aim>,
+    aims: Vec<Aim>,
+    // How many were read, or are being read.
+    begun: usize,
 }
 
 impl Region {
@@ -28,12 +30,12 @@ impl Region {
         let (view, read_point) = self.view_now();
         let view = Guard::into_inner(view);
         let stores = || self.rules.iter().zip(&view.stores);
-        let aims: Vec<Aim> =
+        let mut aims: Vec<Aim> =
             gets.clone().map(|get| Aim::at_block(get, stores(), &*self.services.loader)).collect();
         // One step for all before the next: what the first asks for comes while the others ask.
         aims.iter().zip(gets.clone()).for_each(|(aim, get)| aim.prefetch_search(get));
-        aims.iter().zip(gets).for_each(|(aim, get)| aim.prefetch_cell(get));
-        Reads { region: self, view, read_point, now_ms: self.now_ms(), aims: aims.into_iter() }
+        aims.iter_mut().zip(gets).for_each(|(aim, get)| aim.prefetch_cell(get));
+        Reads { region: self, view, read_point, now_ms: self.now_ms(), aims, begun: 0 }
     }
 }
 
@@ -43,7 +45,8 @@ impl Reads<'_> {
     /// # Errors
     /// As [`Region::get_into`].
     pub async fn next(&mut self, get: &Get, sink: &mut dyn ResultSink) -> Result<()> {
-        let aim = self.aims.next().expect("as many as there are Gets");
+        let aim = &mut self.aims[self.begun];
+        self.begun += 1;
         self.region.check_get(get)?;
         if self.region.read_row(get, aim, &self.view, self.read_point, self.now_ms, sink)? == Read::Left {
             self.region.scan_row_apart(get, sink).await?;

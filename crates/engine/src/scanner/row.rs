@@ -32,7 +32,7 @@ pub(crate) struct RowRead<'a> {
     read_point: u64,
     now_ms: i64,
     blocks: &'a dyn BlockSource,
-    aim: Aim,
+    aim: &'a mut Aim,
     // What may still be looked at.
     room: usize,
     begun: bool,
@@ -66,7 +66,7 @@ impl<'a> RowRead<'a> {
     /// Reads the row, which was aimed at, as it is at `read_point`. `now_ms` is the time by which cells expire.
     pub(crate) fn new(
         get: &'a Get,
-        aim: Aim,
+        aim: &'a mut Aim,
         order: CellOrder,
         read_point: u64,
         now_ms: i64,
@@ -121,37 +121,35 @@ impl<'a> RowRead<'a> {
             return Err(Halt::NotSimple);
         }
         let range = self.get.selection.time_range_of(&rules.family);
-        let cells = self.find(rules, view, qualifiers, range)?;
+        let mut found = Found::default();
+        self.find(rules, view, qualifiers, range, &mut found)?;
         let versions = Versions { wanted: self.get.selection.max_versions, filtered: false };
         let matcher = Matcher::user(rules, qualifiers, range, versions, self.now_ms);
-        match cells {
-            Found::Nothing => Ok(()),
-            Found::One(source) => {
-                let cells = OneSource { source, order: self.order, target: Vec::new(), blocks: self.blocks };
-                self.write(cells, matcher, sink)
-            }
-            Found::Several(sources) => {
-                let merge = Merge::of_settled(self.order, sources);
-                self.write(MergedSources { merge, blocks: self.blocks }, matcher, sink)
-            }
+        let Some(first) = &mut found.first else { return Ok(()) };
+        if found.others.is_empty() {
+            let target = Vec::new();
+            let cells = OneSource { source: first, order: self.order, target, blocks: self.blocks };
+            return self.write(cells, matcher, sink);
         }
+        let merge = Merge::of_settled(self.order, found.into_sources());
+        self.write(MergedSources { merge, blocks: self.blocks }, matcher, sink)
     }
 
-    /// The sources that have cells of the row, each at the first of them.
+    /// Finds the sources that have cells of the row, each at the first of them.
     fn find(
         &mut self,
         rules: &FamilyRules,
         view: &StoreView,
         qualifiers: Option<&[Bytes]>,
         range: TimeRange,
-    ) -> Result<Found, Halt> {
+        found: &mut Found,
+    ) -> Result<(), Halt> {
         let oldest = rules.oldest_wanted(self.now_ms);
-        let mut found = Found::Nothing;
         for memstore in std::iter::once(&view.active).chain(&view.snapshot) {
             if memstore.may_have_time(range, oldest) {
                 let mut source = Source::memstore(memstore.cursor(), self.read_point);
                 source.order(Order::Seek);
-                self.find_in(source, &mut found)?;
+                self.find_in(source, found)?;
             }
         }
         let (order, row) = (self.order, &self.get.row[..]);
@@ -163,8 +161,8 @@ impl<'a> RowRead<'a> {
             && may_have_time(file.reader(), range, oldest)
         {
             let source = self.source_of(file)?;
-            self.find_in(source, &mut found)?;
-            return Ok(found);
+            self.find_in(source, found)?;
+            return Ok(());
         }
         let mut files = view.files.iter().rev().filter(wanted).peekable();
         let mut several = false;
@@ -176,9 +174,9 @@ impl<'a> RowRead<'a> {
                 continue;
             }
             let source = self.source_of(file)?;
-            self.find_in(source, &mut found)?;
+            self.find_in(source, found)?;
         }
-        Ok(found)
+        Ok(())
     }
 
     /// The cells of a file, on the way to the row.
@@ -197,14 +195,10 @@ impl<'a> RowRead<'a> {
         if source.cell().is_none_or(|cell| cell.row() != self.get.row) {
             return Ok(());
         }
-        *found = match std::mem::replace(found, Found::Nothing) {
-            Found::Nothing => Found::One(source),
-            Found::One(newer) => Found::Several(vec![newer, source]),
-            Found::Several(mut newer) => {
-                newer.push(source);
-                Found::Several(newer)
-            }
-        };
+        match &found.first {
+            None => found.first = Some(source),
+            Some(_) => found.others.push(source),
+        }
         Ok(())
     }
 
@@ -238,11 +232,18 @@ impl<'a> RowRead<'a> {
     }
 }
 
-/// Where cells of the row are.
-enum Found {
-    Nothing,
-    One(Source),
-    Several(Vec<Source>),
+/// Where cells of the row are, the newest first.
+#[derive(Default)]
+struct Found {
+    // Apart: mostly there is no other.
+    first: Option<Source>,
+    others: Vec<Source>,
+}
+
+impl Found {
+    fn into_sources(self) -> Vec<Source> {
+        self.first.into_iter().chain(self.others).collect()
+    }
 }
 
 /// The cells of a row and what follows them, in order.
@@ -254,7 +255,7 @@ trait RowCells {
 }
 
 struct OneSource<'a> {
-    source: Source,
+    source: &'a mut Source,
     order: CellOrder,
     // The key that the source is sent to; empty as long as it goes from cell to cell.
     target: Vec<u8>,
@@ -350,8 +351,8 @@ impl Aim {
     }
 
     /// Asks the processor for the row's first cell.
-    pub(crate) fn prefetch_cell(&self, get: &Get) {
-        if let Some(file) = &self.file {
+    pub(crate) fn prefetch_cell(&mut self, get: &Get) {
+        if let Some(file) = &mut self.file {
             file.prefetch_cell(&get.row);
         }
     }

@@ -166,10 +166,11 @@ impl Block {
     }
 
     /// Asks the processor for the cell that a seek to `row` finds, most likely. Quick once what
-    /// [`prefetch_search`](Self::prefetch_search) asked for has come.
-    pub(crate) fn prefetch_cell(&self, row: &[u8]) {
-        if let Body::Plain(cells) = &self.body {
-            cells.prefetch_cell(&self.payload, row);
+    /// [`prefetch_search`](Self::prefetch_search) asked for has come. Gives what the seek needs not search again.
+    pub(crate) fn prefetch_cell(&self, row: &[u8]) -> Option<usize> {
+        match &self.body {
+            Body::Plain(cells) => Some(cells.prefetch_cell(&self.payload, row)),
+            _ => None,
         }
     }
 

@@ -188,7 +188,7 @@ impl PlainCells {
 
     /// Where the first cell starts that is at or behind `target`; the end if there is none.
     pub(crate) fn seek_start(&self, payload: &[u8], order: CellOrder, target: &[u8]) -> Parsed<u32> {
-        let found = self.seek(payload, order, target)?;
+        let found = self.seek(payload, None, order, target)?;
         Ok(found.map_or(self.end, |span| span.start()))
     }
 
@@ -209,21 +209,34 @@ impl PlainCells {
     }
 
     /// Asks the processor for the cell that a seek to `row` finds, most likely.
-    pub(crate) fn prefetch_cell(&self, payload: &[u8], row: &[u8]) {
-        if let Some(mark) = self.marks.get(self.marks_alike(row).start) {
+    /// Gives the index of its mark.
+    pub(crate) fn prefetch_cell(&self, payload: &[u8], row: &[u8]) -> usize {
+        let at = self.marks_alike(row).start;
+        if let Some(mark) = self.marks.get(at) {
             prefetch(&payload[mark.at() as usize..], CELL_BYTES_FETCHED);
         }
+        at
     }
 
-    /// The first cell at or behind `target`; `None` if all are before it.
-    pub(crate) fn seek(&self, payload: &[u8], order: CellOrder, target: &[u8]) -> Parsed<Option<Span>> {
-        let alike = self.marks_alike(key::row(target));
-        if let Some(mark) = self.marks[alike.clone()].first()
-            && mark.is_first_of_row()
-            && key::row(key_at(payload, mark.at())) == key::row(target)
-            && key::is_first_on_row(target)
+    /// The first cell at or behind `target`; `None` if all are before it. `likely` is the index of the mark of the row of
+    /// `target`, if it is known.
+    pub(crate) fn seek(
+        &self,
+        payload: &[u8],
+        likely: Option<usize>,
+        order: CellOrder,
+        target: &[u8],
+    ) -> Parsed<Option<Span>> {
+        if let Some(likely) = likely
+            && let Some(span) = self.first_of_row(payload, likely, target)?
         {
-            return self.span(payload, mark.at()).map(Some);
+            return Ok(Some(span));
+        }
+        let alike = self.marks_alike(key::row(target));
+        if likely != Some(alike.start)
+            && let Some(span) = self.first_of_row(payload, alike.start, target)?
+        {
+            return Ok(Some(span));
         }
         let before = self.marks_before_in(payload, order, target, alike);
         match self.seek_between(payload, order, target, before)? {
@@ -239,6 +252,14 @@ impl PlainCells {
                 }
             }
         }
+    }
+
+    /// The cell of a mark, if it is the first of the row that `target` stands in front of.
+    #[inline]
+    fn first_of_row(&self, payload: &[u8], mark: usize, target: &[u8]) -> Parsed<Option<Span>> {
+        let Some(mark) = self.marks.get(mark).filter(|mark| mark.is_first_of_row()) else { return Ok(None) };
+        let is_it = key::row(key_at(payload, mark.at())) == key::row(target) && key::is_first_on_row(target);
+        if is_it { self.span(payload, mark.at()).map(Some) } else { Ok(None) }
     }
 
     /// Searches from the mark in front of index `before` to the one at it; tells if the target is not between them.
@@ -290,7 +311,7 @@ impl PlainCells {
                 return Ok(from);
             }
         }
-        self.seek(payload, order, target)?.ok_or(Fault::Damaged("block ends before the sought key"))
+        self.seek(payload, None, order, target)?.ok_or(Fault::Damaged("block ends before the sought key"))
     }
 
     /// The last cell before `target`, which the first cell must be.

@@ -116,14 +116,14 @@ proptest! {
                 now(drive(&mut region.scanner(&same), &mut Limits::default(), &mut expected)).unwrap();
                 let mut found = CellList::default();
                 let stores = || region.stores.iter().map(|store| (&store.rules, &store.view));
-                let aim = match aims {
+                let mut aim = match aims {
                     true => Aim::at_block(&get, stores(), &*region.loader),
                     false => Aim::at_row(&get.row),
                 };
                 aim.prefetch_search(&get);
                 aim.prefetch_cell(&get);
                 let read =
-                    RowRead::new(&get, aim, CellOrder::Plain, read_point, NOW_MS, &*region.loader);
+                    RowRead::new(&get, &mut aim, CellOrder::Plain, read_point, NOW_MS, &*region.loader);
                 let read = read.read(stores(), &mut found).unwrap();
                 let selection = &get.selection;
                 let is_simple = selection.store_limit.is_none() && selection.store_offset == 0;

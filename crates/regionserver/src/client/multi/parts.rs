@@ -25,6 +25,8 @@ const SECOND_MESSAGE: u8 = 0x12;
 
 /// The key of an entry, its length and index, the key of its result and the length of that.
 const ENTRY_HEAD_LEN_MAX: usize = 3 + 3 * 10;
+/// Bytes of a result whose cells are behind the message, and more: such a one is written together with its head.
+const SMALL_RESULT_LEN_MAX: usize = 16;
 /// Bytes of an entry whose cells are behind the message.
 const SMALL_ENTRY_LEN: usize = 14;
 /// Actions that an answer has room for from the start.
@@ -128,7 +130,17 @@ pub(super) fn malformed(error: DecodeError) -> JavaException {
 /// Copies all fields but `field` to `rest`; how often `field` is there.
 fn split(mut bytes: &[u8], field: u32, rest: &mut BytesMut) -> Result<usize, DecodeError> {
     let mut count = 0;
+    let key = u8::try_from(field << 3 | WireType::LengthDelimited as u32).expect("a field of a small number");
     while bytes.has_remaining() {
+        // Most of them, in few steps.
+        if let [first, len @ 0..0x80, rest @ ..] = bytes
+            && *first == key
+            && let Some(behind) = rest.get(usize::from(*len)..)
+        {
+            count += 1;
+            bytes = behind;
+            continue;
+        }
         let before = bytes;
         let (number, wire_type) = decode_key(&mut bytes)?;
         skip_field(wire_type, number, &mut bytes, DecodeContext::default())?;
@@ -212,7 +224,7 @@ impl RegionAnswer {
         let result_len = result.encoded_len();
         let index_len = 1 + encoded_len_varint(u64::from(index));
         let entry_len = index_len + 1 + encoded_len_varint(result_len as u64) + result_len;
-        let mut head = [0; ENTRY_HEAD_LEN_MAX];
+        let mut head = [0; ENTRY_HEAD_LEN_MAX + SMALL_RESULT_LEN_MAX];
         let mut rest = &mut head[..];
         rest.put_u8(FIRST_MESSAGE);
         encode_varint(entry_len as u64, &mut rest);
@@ -220,9 +232,14 @@ impl RegionAnswer {
         encode_varint(u64::from(index), &mut rest);
         rest.put_u8(SECOND_MESSAGE);
         encode_varint(result_len as u64, &mut rest);
-        let head_len = ENTRY_HEAD_LEN_MAX - rest.len();
+        if result_len <= SMALL_RESULT_LEN_MAX {
+            result.encode_raw(&mut rest);
+        }
+        let head_len = ENTRY_HEAD_LEN_MAX + SMALL_RESULT_LEN_MAX - rest.len();
         self.bytes.put_slice(&head[..head_len]);
-        result.encode_raw(&mut self.bytes);
+        if result_len > SMALL_RESULT_LEN_MAX {
+            result.encode_raw(&mut self.bytes);
+        }
     }
 
     /// Adds the answer to one action.

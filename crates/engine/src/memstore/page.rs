@@ -274,6 +274,17 @@ impl PageRef {
         self.version.store(version.wrapping_add(2), Release);
     }
 
+    /// Gives all entries other numbers, by which nobody goes yet; for the writer.
+    pub(super) fn renumber(self, number_of: impl Fn(NonNull<Entry>) -> u64) {
+        for index in 0..self.len() {
+            let (_, entry) = self.entry(index);
+            self.numbers[index].store(number_of(entry), Relaxed);
+        }
+        if let Some((_, high)) = self.high() {
+            self.high_number.store(number_of(high), Relaxed);
+        }
+    }
+
     /// Puts an entry in the place of an equal one.
     pub(super) fn replace(self, index: usize, entry: NonNull<Entry>) {
         self.entries[index].store(entry.as_ptr(), Release);

@@ -332,6 +332,64 @@ fn readers_find_what_was_inserted_while_the_writer_inserts() {
     });
 }
 
+#[test]
+fn readers_find_what_was_inserted_while_it_is_settled_what_rows_have_in_common() {
+    let (rounds, count): (u64, u64) = if cfg!(miri) { (1, 300) } else { (60, 1000) };
+    for round in 0..rounds {
+        let memstore = Memstore::new(CellOrder::Plain);
+        let row_of = |at: u64| match at % 50 {
+            // Some that do not begin as the others.
+            0 => format!("a{at}"),
+            1 => format!("z{at}"),
+            _ => format!("sensor-{:012}", at.wrapping_mul(2_654_435_761 + round) % 1_000_000_007),
+        };
+        let inserted = AtomicU64::new(0);
+        std::thread::scope(|scope| {
+            let (memstore, inserted) = (&memstore, &inserted);
+            scope.spawn(move || {
+                for step in 0.. {
+                    let known = inserted.load(Ordering::Acquire);
+                    for at in [known, 1 + step % known.max(1)] {
+                        let mut cursor = memstore.cursor();
+                        cursor.seek(&KeyBuf::first_on_row(row_of(at).as_bytes()));
+                        let found = cursor.cell().map(|cell| cell.seq_id);
+                        assert!(at == 0 || at > known || found == Some(at), "{round}: {at} of {known}");
+                    }
+                    if known == count {
+                        return;
+                    }
+                }
+            });
+            for at in 1..=count {
+                memstore.insert(&put(row_of(at).as_bytes(), b"q", 1, b"v").view(at));
+                inserted.store(at, Ordering::Release);
+            }
+        });
+        let rows: Vec<String> = all(&memstore)
+            .iter()
+            .map(|(key, _, _)| String::from_utf8_lossy(cell::key::row(key)).into())
+            .collect();
+        assert!(rows.is_sorted() && rows.len() as u64 == count);
+    }
+}
+
+#[test]
+fn one_row_and_then_others_are_in_order() {
+    let memstore = Memstore::new(CellOrder::Plain);
+    let qualifier = |at: u64| at.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes();
+    for at in 0..600_u64 {
+        memstore.insert(&put(b"wide-000123", &qualifier(at), 1, b"v").view(at));
+    }
+    for (at, row) in
+        ["wide-000122", "wide-000124", "wide", "a", "zz", "wide-000123-behind", "wide-0"].iter().enumerate()
+    {
+        memstore.insert(&put(row.as_bytes(), b"q", 1, b"v").view(600 + at as u64));
+    }
+    let keys: Vec<Vec<u8>> = all(&memstore).into_iter().map(|(key, _, _)| key).collect();
+    assert_eq!(keys.len(), 607);
+    assert!(keys.is_sorted_by(|left, right| CellOrder::Plain.compare_keys(left, right).is_lt()));
+}
+
 /// Run with `--ignored --nocapture`: what do a million inserts cost, in order and at random?
 #[test]
 #[ignore = "a measurement, not a check"]

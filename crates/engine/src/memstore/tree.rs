@@ -11,8 +11,9 @@
 //! ```
 //!
 //! A number of each entry's row stands in the page, so that most comparisons are one compare of integers: it is made of the
-//! eight bytes behind what rows are expected to have in common, for the first ones often tell nothing apart (`user…`,
-//! numbers with zeros in front).
+//! eight bytes behind what rows have in common, for the first ones often tell nothing apart (`user…`, numbers with zeros in
+//! front). What they have in common is known from the memstore before, or from the first cells; until it is settled, and
+//! for who began before it was, numbers count for nothing.
 //!
 //! All `unsafe` of the memstore is here and in `page`, `entry` and `arena`. What it rests on:
 //! 1. an entry is written before it is put into a page, with Release, and never again; who takes it from a page, with
@@ -33,10 +34,13 @@ use super::page::{Before, ENTRIES_MAX, Page, PageRef, Place, Way};
 /// Cells that a forward seek steps over before it searches from the top.
 const SEEK_STEPS: usize = 4;
 
+/// Cells from which it is settled what rows have in common, if nobody has said so before.
+const SETTLING_CELLS: usize = 256;
+
 /// Sorted cells, to which more come.
 pub(super) struct Tree {
     order: CellOrder,
-    // What rows are expected to begin with; settled before there is a page. So who sees the root sees this too.
+    // What most rows begin with. All numbers are by it once it is there: who sees it sees them.
     common: OnceLock<Box<[u8]>>,
     // Null before the first cell.
     root: AtomicPtr<Page>,
@@ -49,6 +53,8 @@ struct WriterState {
     arena: Arena,
     // The leaf of the last insert (null: none). Rows that come in order go there without a search.
     hint: *mut Page,
+    // Inserted until it is settled what rows have in common.
+    unsettled_cells: usize,
 }
 
 // SAFETY: the raw pointers lead into the arena that the tree owns; readers only follow pages and entries that are atomics or
@@ -59,9 +65,13 @@ unsafe impl Sync for Tree {}
 
 /// What a comparison needs of the key that is looked for.
 struct Target<'a> {
-    number: u64,
+    // `None`: numbers count for nothing.
+    number: Option<u64>,
     key: &'a [u8],
 }
+
+/// Bytes of a row that its number is made of.
+const NUMBER_LEN: usize = 8;
 
 /// A number of a row that orders as the rows do, as far as it tells them apart: the eight bytes behind `common`; rows that
 /// do not begin so are before or behind all that do.
@@ -74,10 +84,10 @@ fn number_of(order: CellOrder, common: &[u8], key: &[u8]) -> u64 {
     let Some(rest) = row.strip_prefix(common) else {
         return if row < common { 0 } else { u64::MAX };
     };
-    let number = match rest.first_chunk::<8>() {
+    let number = match rest.first_chunk::<NUMBER_LEN>() {
         Some(first) => u64::from_be_bytes(*first),
         None => {
-            let mut padded = [0; 8];
+            let mut padded = [0; NUMBER_LEN];
             padded[..rest.len()].copy_from_slice(rest);
             u64::from_be_bytes(padded)
         }
@@ -92,7 +102,7 @@ impl Tree {
             common: OnceLock::new(),
             root: AtomicPtr::new(ptr::null_mut()),
             arena_bytes: AtomicU64::new(0),
-            state: Mutex::new(WriterState { arena: Arena::new(), hint: ptr::null_mut() }),
+            state: Mutex::new(WriterState { arena: Arena::new(), hint: ptr::null_mut(), unsettled_cells: 0 }),
         }
     }
 
@@ -107,8 +117,12 @@ impl Tree {
 
     /// Says what most rows will begin with, if there is no cell yet.
     pub(super) fn expect_common(&self, common: &[u8]) {
-        // Settled before: it stays.
-        let _ = self.common.set(common.into());
+        // No cell comes meanwhile.
+        let _writer = self.write();
+        if self.root().is_none() {
+            // Said before: it stays.
+            let _ = self.common.set(common.into());
+        }
     }
 
     /// The first cell and the last one.
@@ -126,14 +140,14 @@ impl Tree {
 
     #[inline]
     fn target<'a>(&self, key: &'a [u8]) -> Target<'a> {
-        let common = self.common.get().map(|common| &common[..]).unwrap_or_default();
-        Target { number: number_of(self.order, common, key), key }
+        Target { number: self.common.get().map(|common| number_of(self.order, common, key)), key }
     }
 
     #[inline]
     fn compare_key(&self, number: u64, entry: NonNull<Entry>, target: &Target<'_>) -> Ordering {
+        let by_number = target.number.map_or(Ordering::Equal, |target| number.cmp(&target));
         // SAFETY: an entry of this tree (invariants 1 and 2).
-        number.cmp(&target.number).then_with(|| self.order.compare_keys(unsafe { key_of(entry) }, target.key))
+        by_number.then_with(|| self.order.compare_keys(unsafe { key_of(entry) }, target.key))
     }
 
     /// How the entry compares with a cell of the target's key and of `seq_id`: of equal keys the greater id comes first.
@@ -166,7 +180,7 @@ impl Tree {
         }
     }
 
-    /// The place behind the last entry before `key`. The root is taken first: only who sees it may rely on `common`.
+    /// The place behind the last entry before `key`.
     #[inline]
     fn find_key(&self, key: &[u8]) -> Option<Place> {
         let root = self.root()?;
@@ -224,11 +238,37 @@ pub(super) struct Writer<'a> {
 impl Writer<'_> {
     /// Copies a cell into its place, and into that of a cell with the same key and sequence id.
     pub(super) fn insert(&mut self, cell: &Cell<'_>) {
-        self.tree.common.get_or_init(Box::default);
         let target = self.tree.target(cell.key);
-        let slot = (target.number, Entry::copy(&mut self.state.arena, cell));
+        let slot = (target.number.unwrap_or_default(), Entry::copy(&mut self.state.arena, cell));
         self.insert_slot(slot, &target, cell.seq_id);
         self.tree.arena_bytes.store(self.state.arena.chunk_bytes() as u64, Relaxed);
+        if target.number.is_none() {
+            self.state.unsettled_cells += 1;
+            if self.state.unsettled_cells == SETTLING_CELLS {
+                self.settle();
+            }
+        }
+    }
+
+    /// Settles what rows have in common, from those that are there.
+    fn settle(&mut self) {
+        let Some((first, last)) = self.tree.first_and_last() else { return };
+        let (first, last) = (first.row(), last.row());
+        let common: Box<[u8]> = match key::common_len(first, last) {
+            // One row: those to come differ from it near its end, mostly.
+            len if len == first.len() => first[..len.saturating_sub(NUMBER_LEN)].into(),
+            len => first[..len].into(),
+        };
+        // SAFETY: entries of this tree.
+        let number_of = |entry| number_of(self.tree.order, &common, unsafe { key_of(entry) });
+        let mut first_of_level = self.tree.root();
+        while let Some(leftmost) = first_of_level {
+            std::iter::successors(Some(leftmost), |page| page.next_page())
+                .for_each(|page| page.renumber(number_of));
+            first_of_level = (leftmost.level() > 0).then(|| leftmost.child_at(0));
+        }
+        // Who sees this sees the numbers, too. Nobody else sets it: that takes the writer's lock.
+        let _ = self.tree.common.set(common);
     }
 
     fn insert_slot(&mut self, slot: (u64, NonNull<Entry>), target: &Target<'_>, seq_id: u64) {

@@ -669,3 +669,27 @@ fn a_scan_ends_early_where_there_is_no_room_and_fails_if_it_cannot() {
         }
     });
 }
+
+#[test]
+fn several_reads_give_each_its_row_in_whatever_order_they_are_made() {
+    run(async {
+        let (opened, ..) = fresh(options()).await;
+        let rows = ["a", "b", "c", "d"];
+        for row in rows {
+            one(&opened.region, put(row, row)).await.unwrap();
+        }
+        opened.region.flush().await.unwrap();
+        // Blocks are in the cache from here on.
+        values(&opened.region).await;
+        let gets = rows.map(get);
+        for order in [&[0, 1, 2, 3][..], &[0, 2, 3], &[3, 1, 1], &[2, 9, 0]] {
+            let mut reads = opened.region.reads(gets.iter());
+            for &at in order {
+                let mut list = CellList::default();
+                let get = &gets[at % rows.len()];
+                reads.get_into(at, get, &mut list).await.unwrap();
+                assert_eq!(list.cells[0].0.view(0).row(), get.row, "{order:?}");
+            }
+        }
+    });
+}

@@ -17,7 +17,7 @@ use std::time::Duration;
 use base::BoxFuture;
 use cell::codec::Codec;
 use prost::Message;
-use wire::exception::Answer;
+use wire::exception::{Answer, JavaException};
 use wire::service::{CellReply, CellRequest, ClientService};
 
 pub use results::ResultForm;
@@ -28,6 +28,11 @@ use crate::server::RegionServer;
 
 /// Callers in the same process take cells as ordinary clients do.
 const LOCAL_FORM: ResultForm = ResultForm::Block(Codec::KeyValue);
+
+/// What is said of a call whose bytes are not what they should be.
+fn malformed(error: prost::DecodeError) -> JavaException {
+    JavaException::do_not_retry(format!("unable to read call parameter; {error}"))
+}
 
 /// What a call says besides its message.
 #[derive(Clone, Debug)]

@@ -6,6 +6,7 @@
 //!
 //! A request that asks for something that is not there yet is [`Refused`] in so many words, never answered wrongly.
 
+pub mod field;
 pub mod from_proto;
 mod from_proto_condition;
 mod from_proto_mutation;

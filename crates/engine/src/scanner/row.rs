@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use cell::query::{Get, TimeRange};
-use cell::{Cell, CellOrder};
+use cell::{Cell, CellOrder, key};
 use hfile::{BlockSource, Stop};
 
 use crate::scanner::matcher::{Match, Matcher, Versions};
@@ -341,6 +341,11 @@ impl Aim {
             aim.file = hfile::Aim::at(file.reader(), &aim.target, blocks);
         }
         aim
+    }
+
+    /// Whether it is at the row of `get`.
+    pub(crate) fn is_at(&self, get: &Get) -> bool {
+        key::row(&self.target) == get.row
     }
 
     /// Asks the processor for what a search of the block looks at.

@@ -80,8 +80,10 @@ impl LocalWriter {
                 _ => Err(Errno::INVAL),
             };
             let written = match past_cache {
-                // Not possible here, or not on this disk, which may want larger blocks.
-                Err(Errno::INVAL) => write_or_cut(handle, &bytes, head, offset),
+                // Not possible here, or not on this disk, which may want larger blocks, or not now.
+                Err(Errno::INVAL | Errno::OPNOTSUPP | Errno::NOSYS | Errno::NOMEM | Errno::AGAIN) => {
+                    write_or_cut(handle, &bytes, head, offset)
+                }
                 // Nothing is tried again after any other failure: it may have been in bytes that are needed.
                 written => written.map_err(|errno| cut(handle, offset, errno)),
             };

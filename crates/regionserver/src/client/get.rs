@@ -27,7 +27,7 @@ pub(super) async fn get(
     let mut quota = server.admit(&context, &region, || Planned { gets: 1, ..Planned::default() })?;
     let mut cells = CellBlock::new();
     let get = request.get()?;
-    let result = read(server, &mut From::Region(&region), &get, context.get_form, &mut cells).await?;
+    let result = read(server, &mut RowsFrom::Region(&region), 0, &get, context.get_form, &mut cells).await?;
     quota.has_read(cells.len() + result_bytes(&result));
     Ok((proto::GetResponse { result: Some(result) }, cells))
 }
@@ -38,25 +38,28 @@ pub(super) fn result_bytes(result: &proto::Result) -> usize {
 }
 
 /// Where a row is read.
-pub(super) enum From<'a> {
+pub(super) enum RowsFrom<'a> {
     Region(&'a Region),
-    /// It is the next of several.
+    /// It is one of several.
     Reads(Reads<'a>),
 }
 
-impl From<'_> {
-    async fn get(&mut self, get: &Get, sink: &mut dyn ResultSink) -> engine::error::Result<()> {
+impl RowsFrom<'_> {
+    /// Reads the row of `get`, which is the one at `at`, of several.
+    async fn get(&mut self, at: usize, get: &Get, sink: &mut dyn ResultSink) -> engine::error::Result<()> {
         match self {
-            From::Region(region) => region.get_into(get, sink).await,
-            From::Reads(reads) => reads.next(get, sink).await,
+            RowsFrom::Region(region) => region.get_into(get, sink).await,
+            RowsFrom::Reads(reads) => reads.get_into(at, get, sink).await,
         }
     }
 }
 
-/// Reads a row; its cells go behind what `block` has. If it fails, `block` is as it was.
+/// Reads the row of `get`, the one at `at` of several; its cells go behind what `block` has. If it fails, `block` is as it
+/// was.
 pub(super) async fn read(
     server: &RegionServer,
-    from: &mut From<'_>,
+    from: &mut RowsFrom<'_>,
+    at: usize,
     get: &Get,
     form: ResultForm,
     block: &mut CellBlock,
@@ -65,11 +68,11 @@ pub(super) async fn read(
     let result = match form {
         ResultForm::Block(codec) => {
             let mut result = RowResult::admitted(codec, block, server.answers());
-            from.get(get, &mut result).await.map(|()| result.finish())
+            from.get(at, get, &mut result).await.map(|()| result.finish())
         }
         ResultForm::Inline => {
             let mut results = Results::admitted(form, block, server.answers());
-            from.get(get, &mut results).await.map(|()| results.into_single())
+            from.get(at, get, &mut results).await.map(|()| results.into_single())
         }
     };
     if result.is_err() || get.existence_only {

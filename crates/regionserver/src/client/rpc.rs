@@ -12,7 +12,7 @@ use wire::exception::{Answer, JavaException};
 use wire::service::refuse_client;
 
 use super::results::ResultForm;
-use super::{CallContext, endpoints, get, multi, mutate, scan};
+use super::{CallContext, endpoints, get, malformed, multi, mutate, scan};
 use crate::server::RegionServer;
 
 /// The service of a server for connections.
@@ -83,8 +83,7 @@ fn cell_codec(codec: ::rpc::Codec) -> Codec {
 }
 
 fn decode<M: Message + Default>(param: Bytes) -> Answer<M> {
-    M::decode(param)
-        .map_err(|error| JavaException::do_not_retry(format!("unable to read call parameter; {error}")))
+    M::decode(param).map_err(malformed)
 }
 
 fn reply((message, cells): (impl Message, CellBlock)) -> Answer<Reply> {

@@ -1,17 +1,18 @@
 //! `Get` messages, read one after the other.
 
-use std::ops::Range;
 use std::sync::Arc;
 
-use bytes::{Buf, Bytes};
+use bytes::Bytes;
 use cell::query::{CellSelection, Get};
-use prost::encoding::{WireType, decode_key, decode_varint};
 use prost::{DecodeError, Message};
 
+use crate::convert::field::place_of;
 use crate::convert::{Refused, from_proto};
 
 /// Number of the field of a `Get` that says which row it is.
 const GET_ROW: u32 = 1;
+/// Bytes of the longest message that is remembered, which is for as long as others like it come.
+const REMEMBERED_LEN_MAX: usize = 1 << 10;
 
 /// Reads the messages of Gets.
 ///
@@ -34,7 +35,7 @@ impl Gets {
     /// # Errors
     /// If it is no message; within, if what it asks for is [refused](from_proto::get).
     pub fn read(&mut self, message: &Bytes) -> Result<Result<Get, Refused>, DecodeError> {
-        let row = leading_row(message);
+        let row = place_of(message, 0, GET_ROW);
         if let (Some(row), Some(known)) = (row.clone(), &self.last)
             && message[row.end..] == known.behind_row
         {
@@ -44,6 +45,12 @@ impl Gets {
                 existence_only: known.existence_only,
             }));
         }
+        self.last = None;
+        if message.len() > REMEMBERED_LEN_MAX {
+            return Ok(from_proto::get(&proto::Get::decode(message.clone())?));
+        }
+        // What is remembered must not keep the memory of the frame that it came in.
+        let message = Bytes::copy_from_slice(message);
         let get = from_proto::get(&proto::Get::decode(message.clone())?);
         self.last = row.zip(get.as_ref().ok()).and_then(|(row, get)| {
             // A row that stands behind would be another one.
@@ -56,15 +63,6 @@ impl Gets {
         });
         Ok(get)
     }
-}
-
-/// Where the row is in a message that begins with it.
-fn leading_row(message: &[u8]) -> Option<Range<usize>> {
-    let mut rest = message;
-    let is_row = decode_key(&mut rest).ok()? == (GET_ROW, WireType::LengthDelimited);
-    let len = usize::try_from(decode_varint(&mut rest).ok()?).ok()?;
-    let start = message.len() - rest.remaining();
-    (is_row && len <= rest.remaining()).then(|| start..start + len)
 }
 
 #[cfg(test)]
@@ -114,6 +112,19 @@ mod tests {
         let (first, second) = (read("a"), read("bb"));
         assert!(Arc::ptr_eq(&first.selection, &second.selection));
         assert_eq!((&first.row[..], &second.row[..]), (&b"a"[..], &b"bb"[..]));
+    }
+
+    #[test]
+    fn what_is_remembered_keeps_no_frame() {
+        let with_columns =
+            |count: usize| Bytes::from(message("a", |get| get.column = vec![column("f"); count]).to_vec());
+        for columns in [1, 1000] {
+            let mut gets = Gets::default();
+            let frame = with_columns(columns);
+            drop(gets.read(&frame).unwrap().unwrap());
+            assert!(frame.is_unique(), "{columns}");
+            assert_eq!(gets.last.is_some(), columns == 1);
+        }
     }
 
     #[test]

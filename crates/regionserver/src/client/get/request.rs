@@ -5,10 +5,13 @@ use std::ops::Range;
 
 use bytes::{Buf, Bytes};
 use cell::query::Get;
+use prost::Message;
 use prost::encoding::{WireType, decode_key, decode_varint};
-use prost::{DecodeError, Message};
+use wire::convert::field::place_of;
 use wire::convert::gets::Gets;
-use wire::exception::{Answer, JavaException};
+use wire::exception::Answer;
+
+use crate::client::malformed;
 
 thread_local! {
     /// Those who ask on one thread, mostly for the same of many rows.
@@ -51,30 +54,17 @@ impl From<&proto::GetRequest> for GetRequest {
     }
 }
 
-fn malformed(error: DecodeError) -> JavaException {
-    JavaException::do_not_retry(format!("unable to read call parameter; {error}"))
-}
-
 /// Where the region's name and the Get are in a message that has each once and nothing else.
 fn places(message: &[u8]) -> Option<(Range<usize>, Range<usize>)> {
-    let region = field(message, 0, REGION)?;
-    let get = field(message, region.end, GET)?;
+    let region = place_of(message, 0, REGION)?;
+    let get = place_of(message, region.end, GET)?;
     let mut specifier = &message[region.clone()];
     if decode_key(&mut specifier).ok()? != (REGION_TYPE, WireType::Varint) {
         return None;
     }
     decode_varint(&mut specifier).ok()?;
-    let name = field(message, region.end - specifier.remaining(), REGION_VALUE)?;
+    let name = place_of(message, region.end - specifier.remaining(), REGION_VALUE)?;
     (name.end == region.end && get.end == message.len()).then_some((name, get))
-}
-
-/// The place of the value of a field `number`, if that begins at `at`.
-fn field(message: &[u8], at: usize, number: u32) -> Option<Range<usize>> {
-    let mut rest = message.get(at..)?;
-    let is_it = decode_key(&mut rest).ok()? == (number, WireType::LengthDelimited);
-    let len = usize::try_from(decode_varint(&mut rest).ok()?).ok()?;
-    let start = message.len() - rest.remaining();
-    (is_it && len <= rest.remaining()).then(|| start..start + len)
 }
 
 #[cfg(test)]

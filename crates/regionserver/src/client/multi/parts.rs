@@ -10,7 +10,10 @@ use prost::encoding::{
     DecodeContext, WireType, decode_key, decode_varint, encode_varint, encoded_len_varint, skip_field,
 };
 use prost::{DecodeError, Message};
+use wire::convert::field::place_of;
 use wire::exception::{Answer, JavaException};
+
+use crate::client::malformed;
 
 // Field numbers, of `MultiRequest`, `RegionAction` and `Action`.
 const REQUEST_REGION_ACTION: u32 = 1;
@@ -104,27 +107,16 @@ fn part_of(action: Bytes) -> Result<(Option<u32>, Part), DecodeError> {
     Ok((action.index, Part::Action(Box::new(action))))
 }
 
-/// The index and the place of the Get of an action that has nothing else.
+/// The index and the place of the Get of an action that has nothing else, in this order.
 fn index_and_get(action: &[u8]) -> Option<(Option<u32>, Range<usize>)> {
-    let (mut rest, mut index, mut get) = (action, None, None);
-    while rest.has_remaining() {
-        match decode_key(&mut rest).ok()? {
-            (ACTION_INDEX, WireType::Varint) => index = Some(decode_varint(&mut rest).ok()? as u32),
-            (ACTION_GET, WireType::LengthDelimited) if get.is_none() => {
-                let len = usize::try_from(decode_varint(&mut rest).ok()?).ok()?;
-                let start = action.len() - rest.len();
-                rest = rest.get(len..)?;
-                get = Some(start..start + len);
-            }
-            _ => return None,
-        }
+    let (mut rest, mut index) = (action, None);
+    if decode_key(&mut rest).ok()? == (ACTION_INDEX, WireType::Varint) {
+        index = Some(decode_varint(&mut rest).ok()? as u32);
+    } else {
+        rest = action;
     }
-    get.map(|get| (index, get))
-}
-
-/// What is said of a call whose bytes are not what they should be.
-pub(super) fn malformed(error: DecodeError) -> JavaException {
-    JavaException::do_not_retry(format!("unable to read call parameter; {error}"))
+    let get = place_of(action, action.len() - rest.len(), ACTION_GET)?;
+    (get.end == action.len()).then_some((index, get))
 }
 
 /// Copies all fields but `field` to `rest`; how often `field` is there.

@@ -188,7 +188,7 @@ pub(super) fn attribute<'a>(attributes: &'a [proto::NameBytesPair], name: &str) 
     attributes.iter().find(|attribute| attribute.name == name).map(proto::NameBytesPair::value)
 }
 
-pub(in crate::convert) fn check_row(row: &[u8]) -> Result<(), Refused> {
+pub(super) fn check_row(row: &[u8]) -> Result<(), Refused> {
     if row.is_empty() { Err(Refused::malformed("Row length is 0")) } else { check_row_len(row) }
 }
 

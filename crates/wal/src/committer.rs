@@ -1,4 +1,5 @@
-//! The one task that writes a log: takes all that queued while the last sync ran, writes it, syncs, tells.
+//! The one task that writes a log: takes all that queued while the last sync ran, writes it, syncs, tells. Where it pays it
+//! waits for more first ([`gathering`](crate::gathering)).
 //!
 //! * One group is in flight at a time, and all of it is still in memory; so after a failed write or sync exactly that
 //!   group is appended again, to a new file. The failed file is never touched again.
@@ -15,6 +16,7 @@ use bytes::Bytes;
 use fs::{FilePath, FileSystem};
 use tracing::{error, info, warn};
 
+use crate::gathering::Gathering;
 use crate::header::Previous;
 use crate::housekeeper::Job;
 use crate::log::{LogOptions, Order, Shared, Taken, locked};
@@ -37,6 +39,7 @@ pub(crate) struct Committer {
     shared: Arc<Shared>,
     on_fatal: Arc<dyn Fn(&Error) + Send + std::marker::Sync>,
     state: State,
+    gathering: Gathering,
     // Reused from group to group.
     buffer: Vec<u8>,
     // What was written last is not stated to be durable yet.
@@ -71,6 +74,7 @@ impl Committer {
             shared,
             on_fatal,
             state: State::Open(Box::new(segment)),
+            gathering: Gathering::new(),
             buffer: Vec::new(),
             mark_due: false,
             last_number,
@@ -82,6 +86,7 @@ impl Committer {
     pub(crate) async fn run(mut self) {
         let mut edits = Vec::new();
         loop {
+            self.gather().await;
             let Taken { orders, dropped } = self.shared.take(&mut edits);
             let idle = edits.is_empty() && orders.is_empty();
             if idle && dropped {
@@ -91,8 +96,13 @@ impl Committer {
                 self.wait().await;
                 continue;
             }
-            self.commit_all(&edits).await;
-            edits.clear();
+            if !edits.is_empty() {
+                let began = self.env.clock.monotonic();
+                self.commit_all(&edits).await;
+                let took = self.env.clock.monotonic().saturating_sub(began);
+                self.gathering.committed(edits.len(), took, self.shared.queued_edits());
+                edits.clear();
+            }
             // Whoever was told has his turn first: what is appended meanwhile goes into the next group.
             tokio::task::yield_now().await;
             for order in orders {
@@ -100,6 +110,19 @@ impl Committer {
             }
             self.roll_if_due().await;
         }
+    }
+
+    /// Waits for more edits, if that is worth it.
+    async fn gather(&mut self) {
+        let Some(wait) = self.gathering.wait(self.shared.queued_edits()) else { return };
+        let began = self.env.clock.monotonic();
+        tokio::select! {
+            biased;
+            () = self.shared.queued_at_least(wait.edits) => {}
+            () = self.env.clock.sleep(wait.patience) => {}
+        }
+        self.shared.wake_at_first();
+        self.gathering.waited(self.env.clock.monotonic().saturating_sub(began));
     }
 
     async fn wait(&mut self) {

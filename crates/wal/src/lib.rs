@@ -24,6 +24,7 @@ mod edit;
 mod entry;
 mod error;
 mod field;
+mod gathering;
 mod header;
 mod housekeeper;
 mod key;

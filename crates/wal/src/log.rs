@@ -109,11 +109,18 @@ pub(crate) struct Counts {
     pub(crate) failures: AtomicU64,
 }
 
-#[derive(Default)]
 struct Queue {
     edits: Vec<Edit>,
+    // At how many edits the committer is woken.
+    wake_at: usize,
     orders: Vec<Order>,
     dropped: bool,
+}
+
+impl Default for Queue {
+    fn default() -> Queue {
+        Queue { edits: Vec::new(), wake_at: 1, orders: Vec::new(), dropped: false }
+    }
 }
 
 /// What is asked of the committer beside edits; done after the edits that were appended before.
@@ -144,6 +151,30 @@ impl Shared {
     /// Waits until something was queued.
     pub(crate) async fn queued(&self) {
         self.wake.notified().await;
+    }
+
+    /// Edits in the queue.
+    pub(crate) fn queued_edits(&self) -> usize {
+        locked(&self.queue).edits.len()
+    }
+
+    /// Waits until so many edits are in the queue, or there is something else to do. Until
+    /// [`wake_at_first`](Self::wake_at_first) is called nobody is woken for fewer.
+    pub(crate) async fn queued_at_least(&self, edits: usize) {
+        while self.lacks(edits) {
+            self.wake.notified().await;
+        }
+    }
+
+    fn lacks(&self, edits: usize) -> bool {
+        let mut queue = locked(&self.queue);
+        queue.wake_at = edits;
+        queue.edits.len() < edits && queue.orders.is_empty() && !queue.dropped
+    }
+
+    /// The first edit in an empty queue wakes the committer again.
+    pub(crate) fn wake_at_first(&self) {
+        locked(&self.queue).wake_at = 1;
     }
 
     fn order(&self, order: Order) {
@@ -195,10 +226,10 @@ impl Log {
     pub fn append(&self, edit: Edit) {
         self.shared.counts.queued_bytes.fetch_add(edit.queued_bytes(), Ordering::Relaxed);
         let mut queue = locked(&self.shared.queue);
-        let first = queue.edits.is_empty();
         queue.edits.push(edit);
+        let wakes = queue.edits.len() == queue.wake_at;
         drop(queue);
-        if first {
+        if wakes {
             self.shared.wake.notify_one();
         }
     }

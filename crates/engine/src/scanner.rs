@@ -48,7 +48,7 @@ pub use compact::{CompactionScanner, Retention};
 pub use hfile::Stop;
 pub(crate) use load::next_file_id;
 pub use load::{BlockLoader, drive};
-pub use region::RegionScanner;
+pub use region::{LetGo, RegionScanner};
 pub(crate) use row::{Aim, Read, RowRead};
 pub use rules::FamilyRules;
 pub use sink::{CellList, Deadline, Limits, Progress, ResultEnd, ResultSink, Room, Stopped};

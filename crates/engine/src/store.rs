@@ -168,6 +168,15 @@ impl StoreView {
         StoreView { files: in_order(left.chain(outputs).cloned().collect()), ..self.clone() }
     }
 
+    /// Whether this is the same view as `other`: nothing was flushed or compacted between the two.
+    pub(crate) fn is(&self, other: &StoreView) -> bool {
+        let same_snapshot = match (&self.snapshot, &other.snapshot) {
+            (Some(left), Some(right)) => Arc::ptr_eq(left, right),
+            (left, right) => left.is_none() && right.is_none(),
+        };
+        same_snapshot && Arc::ptr_eq(&self.active, &other.active) && Arc::ptr_eq(&self.files, &other.files)
+    }
+
     /// Bytes of the memstores as the memory budget counts them.
     pub fn memstore_bytes(&self) -> u64 {
         let snapshot = self.snapshot.as_ref().map_or(0, |snapshot| snapshot.heap_bytes());

@@ -415,6 +415,42 @@ fn compacted_files_leave_for_the_archive_when_no_scanner_holds_them() {
     });
 }
 
+/// It goes on at its own read point, through what the region has then.
+#[test]
+fn a_scanner_at_rest_holds_neither_files_nor_memstores() {
+    run(async {
+        let (opened, memory, _) = fresh(options()).await;
+        let region = &opened.region;
+        for row in ["a", "b", "c"] {
+            one(region, put(row, "1")).await.unwrap();
+            region.flush().await.unwrap();
+        }
+        one(region, put("d", "1")).await.unwrap();
+        let inputs = names(&memory, &store_dir()).await;
+        let mut scanner = region.scanner(&Scan::default()).unwrap();
+        let mut list = CellList::default();
+        drive(&mut scanner, &mut Limits { rows: 1, ..Limits::default() }, &mut list).await.unwrap();
+        assert!(!region.has_moved_on_from(&scanner));
+        for row in ["b", "d", "e"] {
+            one(region, put(row, "2")).await.unwrap();
+        }
+        one(region, Mutation::delete("c", vec![])).await.unwrap();
+        region.flush().await.unwrap();
+        assert!(region.has_moved_on_from(&scanner));
+        drop(scanner.rest());
+        assert!(!region.has_moved_on_from(&scanner), "it holds nothing");
+        region.compact(None, CompactionKind::Major).await.unwrap();
+        let archived = names(&memory, &format!("archive/{}", store_dir())).await;
+        assert!(inputs.iter().all(|input| archived.contains(input)), "{archived:?}");
+        region.wake(&mut scanner).unwrap();
+        drive(&mut scanner, &mut Limits::default(), &mut list).await.unwrap();
+        let shown = |(cell, _): &(KeyValue, u64)| {
+            format!("{}={}", cell.view(0).row().escape_ascii(), cell.view(0).value.escape_ascii())
+        };
+        assert_eq!(list.cells.iter().map(shown).collect::<Vec<_>>().join(" "), "a=1 b=1 c=1 d=1");
+    });
+}
+
 /// The marker was dropped with the put it hid; a crash before the archiving must not bring the put back alone.
 #[test]
 fn files_that_another_one_replaces_are_dropped_at_open() {
@@ -687,9 +723,15 @@ fn several_reads_give_each_its_row_in_whatever_order_they_are_made() {
             for &at in order {
                 let mut list = CellList::default();
                 let get = &gets[at % rows.len()];
-                reads.get_into(at, get, &mut list).await.unwrap();
+                // A row that was not begun, too.
+                assert!(reads.get_now(at, get, &mut list), "{order:?}");
                 assert_eq!(list.cells[0].0.view(0).row(), get.row, "{order:?}");
+                reads.get_into(get, &mut list).await.unwrap();
+                assert_eq!(list.cells[0], list.cells[1]);
             }
+            let mut list = CellList::default();
+            assert!(!reads.get_now(0, &get(""), &mut list), "no row");
+            assert!(reads.get_into(&get(""), &mut list).await.is_err() && list.cells.is_empty());
         }
     });
 }

@@ -1,55 +1,73 @@
-//! A seek in two halves: first the way through the index to a block, then the search in it.
+//! The row that a Get asks for, sought without a cursor.
 //!
-//! Who seeks many keys makes the first halves of all before the second ones, and in between asks the processor for what
-//! they will look at: it then waits for memory once, not once for each.
+//! Most rows begin and end within one block that is in memory. Such a row needs no way through the index to be remembered,
+//! and nothing that leads on to other blocks. Whoever finds it otherwise asks a [`Cursor`](crate::Cursor).
+//!
+//! Who seeks many rows takes the first step for all before the second one, and in between asks the processor for what it will
+//! look at: it then waits for memory once, not once for each.
 
+use std::cmp::Ordering;
 use std::sync::Arc;
 
-use crate::block::Block;
-use crate::cursor::Cursor;
-use crate::reader::Reader;
-use crate::source::{BlockSource, Stop};
+use cell::{CellOrder, key};
 
-/// A cursor that is about to seek a key, and the block where it looks first.
+use crate::block::Block;
+use crate::block::kind::BlockKind;
+use crate::reader::Reader;
+use crate::run::{Row, Run};
+use crate::source::BlockSource;
+
+/// The block of a file where a row begins, if the file has it.
 pub struct Aim {
-    cursor: Cursor,
     block: Arc<Block>,
+    order: CellOrder,
     // Among the places where a search in the block may begin, the one where it does, most likely.
     likely: Option<usize>,
 }
 
 impl Aim {
-    /// A seek to `key`, if the block and the way to it are in `source`. The processor is asked for the block itself.
+    /// Seeks the block for `key`, which is in front of all cells of its row, if it and the way to it are in `source` and were
+    /// checked against each other by a cursor. The processor is asked for the block.
     pub fn at(file: &Arc<Reader>, key: &[u8], source: &dyn BlockSource) -> Option<Aim> {
-        let mut cursor = file.cursor();
-        let block = cursor.aim(key, source).ok().flatten()?;
+        debug_assert!(key::is_first_on_row(key));
+        if file.assigned_seq_id().is_some() {
+            return None;
+        }
+        let (order, row) = (file.order(), key::row(key));
+        let is_before = |entry: &[u8]| order.compare_keys(entry, key) != Ordering::Greater;
+        let mut target = file.root().target(file.root().last_where_of(row, is_before)?);
+        for _ in 1..file.trailer().data_index_levels {
+            let block = source.block(file, target.offset).filter(|block| block.is_start_checked())?;
+            let index = block.index()?;
+            target = index.target(index.last_where_of(row, is_before)?);
+        }
+        let block = source.block(file, target.offset)?;
         block.prefetch();
-        Some(Aim { cursor, block, likely: None })
+        Some(Aim { block, order, likely: None })
     }
 
-    /// The file that is sought in.
-    pub fn file(&self) -> &Arc<Reader> {
-        self.cursor.file()
+    /// The file whose block it is.
+    pub fn file_id(&self) -> u64 {
+        self.block.file_id()
     }
 
-    /// Asks the processor for what a seek to `row` looks at first. Quick once the block itself has come.
+    /// Asks the processor for what a search for `row` looks at first. Quick once the block itself has come.
     pub fn prefetch_search(&self, row: &[u8]) {
         self.block.prefetch_search(row);
     }
 
-    /// Asks the processor for the cell that a seek to `row` finds, most likely. Quick once what
+    /// Asks the processor for the first cell of `row`, most likely. Quick once what
     /// [`prefetch_search`](Self::prefetch_search) asked for has come.
     pub fn prefetch_cell(&mut self, row: &[u8]) {
         self.likely = self.block.prefetch_cell(row);
     }
 
-    /// The cursor, where [`Cursor::seek`] to `key`, the key that was aimed at, would have brought it.
-    ///
-    /// # Errors
-    /// [`Stop`].
-    pub fn seek(self, key: &[u8], source: &dyn BlockSource) -> Result<Cursor, Stop> {
-        let Aim { mut cursor, block, likely } = self;
-        cursor.seek_from_aim(block, likely, key, source)?;
-        Ok(cursor)
+    /// The row of `key`, the key that was aimed at.
+    pub fn row(self, key: &[u8]) -> Row {
+        if self.block.kind() != BlockKind::Data || !self.block.is_start_checked() {
+            return Row::Unknown;
+        }
+        // Of a fault a cursor tells.
+        Run::of_row(self.block, self.likely, self.order, key).unwrap_or(Row::Unknown)
     }
 }

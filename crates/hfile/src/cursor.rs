@@ -106,39 +106,16 @@ impl Cursor {
                 return self.seek_in_block(key, source);
             }
         }
-        match self.aim(key, source)? {
-            Some(block) => self.seek_from_aim(block, None, key, source),
-            None => {
-                self.leave(State::BehindLast);
-                Ok(())
-            }
-        }
-    }
-
-    /// The first half of a seek to `key`: brings the spare way to the block where it looks first, which it gives. `None` if
-    /// the file has no cells.
-    pub(crate) fn aim(&mut self, key: &[u8], source: &dyn BlockSource) -> Step<Option<Arc<Block>>> {
-        let order = self.file.order();
         let is_before = |entry: &[u8]| order.compare_keys(entry, key) != Ordering::Greater;
         if !self.spare.seek(&self.file, source, key::row(key), is_before, true)? {
-            return Ok(None);
+            self.leave(State::BehindLast);
+            return Ok(());
         }
-        self.block_of_spare(source).map(Some)
-    }
-
-    /// The second half: `block` is what the first one gave, `likely` what [`Block::prefetch_cell`] gave for the row, if it was
-    /// asked.
-    pub(crate) fn seek_from_aim(
-        &mut self,
-        block: Arc<Block>,
-        likely: Option<usize>,
-        key: &[u8],
-        source: &dyn BlockSource,
-    ) -> Step<()> {
+        let block = self.block_of_spare(source)?;
         if !block.is_start_checked() {
             self.enter(&block)?;
         }
-        match self.position.seek(block, likely, self.file.order(), key) {
+        match self.position.seek(block, order, key) {
             Ok(None) => self.arrive(Ok(())),
             Ok(Some(all_before)) => self.first_of_next(Some(all_before), source),
             Err(fault) => self.arrive(Err(fault)),
@@ -416,10 +393,13 @@ impl Path {
             let target = self.target(file);
             let block = file.find(target, kind, source)?;
             let index = entries(&block);
-            if index.key(0) != self.key(file) {
-                return Err(Fault::Damaged("index block starts with another key than its parent says")
-                    .at(file.path(), target.offset)
-                    .into());
+            if !block.is_start_checked() {
+                if index.key(0) != self.key(file) {
+                    return Err(Fault::Damaged("index block starts with another key than its parent says")
+                        .at(file.path(), target.offset)
+                        .into());
+                }
+                block.set_start_checked();
             }
             let at = pick(index);
             self.inner.push((block, at));

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use base::compression::Algorithm;
 use bytes::Bytes;
-use cell::CellOrder;
+use cell::{CellOrder, KeyBuf};
 
 use crate::block::position::Position;
 use crate::block::{Block, BlockFormat};
@@ -12,6 +12,7 @@ use crate::bloom::BloomMeta;
 use crate::compression::Codec;
 use crate::index::Index;
 use crate::info::FileInfo;
+use crate::run::{Row, Run};
 use crate::trailer::{Trailer, trailer_len};
 
 /// What a block may decompress to and still be worth the fuzzer's time.
@@ -67,10 +68,19 @@ fn walk(block: &Arc<Block>, order: CellOrder) {
         assert!(previous.as_deref().is_none_or(|previous| order.compare_keys(previous, cell.key).is_le()));
         block.prefetch_search(cell.row());
         let likely = block.prefetch_cell(cell.row());
+        let behind = sought.seek(Arc::clone(block), order, cell.key).expect("the key of a cell is found");
+        assert!(behind.is_none(), "a cell is not behind the last one");
         for likely in [None, likely] {
-            let behind =
-                sought.seek(Arc::clone(block), likely, order, cell.key).expect("the key of a cell is found");
-            assert!(behind.is_none(), "a cell is not behind the last one");
+            let front = KeyBuf::first_on_row(cell.row());
+            match Run::of_row(Arc::clone(block), likely, order, &front)
+                .expect("an accepted block is searched")
+            {
+                Row::Run(run) => {
+                    assert_eq!(run.cell().map(|first| first.row().to_vec()), Some(cell.row().to_vec()))
+                }
+                Row::Absent => panic!("a row that is there is not found"),
+                Row::Unknown => {}
+            }
         }
         if let Some(mut run) = at.run(order, &[]).expect("an accepted block has whole cells") {
             let place = run.place();

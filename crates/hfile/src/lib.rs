@@ -3,7 +3,7 @@
 //! * [`Reader`]: an open file, its [`FileInfo`], Bloom filters, and loading of blocks;
 //! * [`Cursor`]: walks through the cells of a file, synchronously, over blocks in memory ([`BlockSource`]); a step that
 //!   needs a block that is not there says so ([`Stop::Miss`]) and has changed nothing;
-//! * [`Aim`]: a seek in two halves, for those who have many to make;
+//! * [`Aim`]: a row within one block, sought without a cursor;
 //! * [`Run`]: rows of one block, walked through without a look at anything else;
 //! * [`Block`]: a block in memory, checked, decompressed, searchable;
 //! * [`Writer`]: writes a file front to back, as HBase's writer does, byte for byte.
@@ -48,7 +48,7 @@ pub use error::{Error, Result};
 pub use info::{FileInfo, TimeRange};
 pub use kept::KeepWritten;
 pub use reader::{OpenOptions, Reader};
-pub use run::{Place, Run};
+pub use run::{Place, Row, Run};
 pub use source::{BlockRef, BlockSource, Miss, Pinned, Stop};
 pub use trailer::Trailer;
 pub use writer::{StoreInfo, Writer, WriterOptions, Written};

@@ -24,7 +24,39 @@ pub struct Run {
 #[derive(Clone, Copy)]
 pub struct Place(Span);
 
+/// What a block has of a row that was sought in it.
+pub enum Row {
+    /// It is here, whole, from its first cell on; other rows may follow.
+    Run(Run),
+    /// The file does not have it.
+    Absent,
+    /// It may go on behind the block, or begin there, or the block is not one of plain cells.
+    Unknown,
+}
+
 impl Run {
+    /// The row of `key`, which is in front of all its cells, where no cell in front of `block` can be of it. `likely` is what
+    /// [`Block::prefetch_cell`] gave for the row, if it was asked.
+    pub(crate) fn of_row(
+        block: Arc<Block>,
+        likely: Option<usize>,
+        order: CellOrder,
+        key: &[u8],
+    ) -> Parsed<Row> {
+        let Body::Plain(cells) = block.body() else { return Ok(Row::Unknown) };
+        let payload = block.payload();
+        let place = match cells.row_between_marks(payload, likely, key)? {
+            Some(place) => place,
+            None => match cells.seek(payload, likely, order, key)? {
+                None => return Ok(Row::Unknown),
+                Some(span) if key::row(span.key(payload)) != key::row(key) => return Ok(Row::Absent),
+                Some(span) => (span, cells.last_row_start()),
+            },
+        };
+        let (span, end) = place;
+        Ok(if span.start() < end { Row::Run(Run { block, span, end }) } else { Row::Unknown })
+    }
+
     /// The rows from the cell at `span` on, and before the row `stop` if that is not empty. `None` if there is not one.
     pub(crate) fn new(block: &Arc<Block>, span: Span, order: CellOrder, stop: &[u8]) -> Parsed<Option<Run>> {
         let Body::Plain(cells) = block.body() else { return Ok(None) };
@@ -54,6 +86,17 @@ impl Run {
         if let Body::Plain(cells) = self.block.body()
             && let Ok(span) = cells.span(self.block.payload(), self.span.end)
         {
+            self.span = span;
+        }
+    }
+
+    /// Goes to the first cell at or behind `target`, a key of a row of the run; stays where it is not before it.
+    pub fn seek_forward(&mut self, order: CellOrder, target: &[u8]) {
+        let (Body::Plain(cells), payload) = (self.block.body(), self.block.payload()) else { return };
+        if order.compare_keys(self.span.key(payload), target).is_lt()
+            && let Ok(span) = cells.seek_forward(payload, order, target, self.span)
+        {
+            // There is one: at the latest the row that the run ends at.
             self.span = span;
         }
     }

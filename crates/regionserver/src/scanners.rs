@@ -192,6 +192,16 @@ impl<S> Scanners<S> {
         drop(dead);
     }
 
+    /// Does something to all idle scanners, under the lock, and gives what comes of it.
+    pub fn with_idle<T>(&self, mut work: impl FnMut(&mut S) -> Option<T>) -> Vec<T> {
+        let mut slots = self.lock();
+        let idle = slots.by_id.values_mut().filter_map(|slot| match &mut slot.state {
+            State::Idle(scanner) => Some(scanner),
+            State::InUse | State::Ended | State::Moved => None,
+        });
+        idle.filter_map(&mut work).collect()
+    }
+
     /// Scanners that are open.
     pub fn open_count(&self) -> usize {
         self.lock().open()
@@ -271,6 +281,19 @@ mod tests {
         assert_eq!(scanners.expire(NOW + LEASE), 0);
         assert_eq!(scanners.take(id, Some(0)), Err(Refused::Unknown));
         assert_eq!(scanners.open_count(), 0);
+    }
+
+    #[test]
+    fn idle_ones_are_visited_and_no_others() {
+        let (scanners, idle) = one();
+        let in_use = scanners.begin(NOW).unwrap();
+        let ended = scanners.begin(NOW).unwrap();
+        scanners.end(ended, NOW);
+        let visited = scanners.with_idle(|rows| Some(std::mem::replace(rows, "seen")));
+        assert_eq!(visited, ["rows"]);
+        scanners.put_back(in_use, "more", NOW);
+        assert_eq!(scanners.take(idle, None), Ok("seen"));
+        assert_eq!(scanners.with_idle(|rows| (*rows == "seen").then_some(())), []);
     }
 
     #[test]

@@ -399,6 +399,8 @@ impl RegionServer {
         if expired > 0 {
             info!(expired, "scanners dropped: their leases ran out");
         }
+        // What idle scanners hold of the past is let go of behind their lock.
+        drop(self.scanners.with_idle(OpenScanner::rest_if_outdated));
         for log in [&self.services.log, &self.meta_log] {
             if log.log_count() > self.options.logs_max {
                 self.schedule.flush_all(&log.regions_holding_oldest());

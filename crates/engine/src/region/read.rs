@@ -46,6 +46,29 @@ impl Region {
         self.scanner_of(scan, &view, guard)
     }
 
+    /// Wakes a scanner of this region that rests; nothing happens to another.
+    ///
+    /// # Errors
+    /// [`Error::Outlived`], which cannot be for one whose read point was the newest when it began, unless files that were
+    /// bulk loaded since hide what they lack.
+    pub fn wake(&self, scanner: &mut RegionScanner) -> Result<()> {
+        if !scanner.is_resting() {
+            return Ok(());
+        }
+        let view = self.view.load();
+        let read_point = scanner.read_point();
+        if read_point < view.readable_since() {
+            return Err(Error::Outlived { read_point });
+        }
+        scanner.wake(self.rules.iter().zip(&view.stores));
+        Ok(())
+    }
+
+    /// Whether an idle scanner of this region holds memstores that were flushed or files that were compacted away.
+    pub fn has_moved_on_from(&self, scanner: &RegionScanner) -> bool {
+        scanner.holds_others_than(self.rules.iter().zip(&self.view.load().stores))
+    }
+
     fn scanner_of(&self, scan: &Scan, view: &RegionView, guard: ReadGuard) -> Result<RegionScanner> {
         for columns in &scan.selection.columns {
             self.store_of(&columns.family)?;
@@ -85,12 +108,17 @@ impl Region {
         Ok(())
     }
 
-    /// Whether a row may be read here.
-    pub(super) fn check_get(&self, get: &Get) -> Result<()> {
-        if get.row.is_empty() {
+    /// Whether it is a row of this region.
+    pub(super) fn check_row(&self, row: &[u8]) -> Result<()> {
+        if row.is_empty() {
             return Err(Error::bad_request("Row length is 0"));
         }
-        self.check_contains(&get.row)?;
+        self.check_contains(row)
+    }
+
+    /// Whether a row may be read here.
+    pub(super) fn check_get(&self, get: &Get) -> Result<()> {
+        self.check_row(&get.row)?;
         self.check_serving()?;
         for columns in &get.selection.columns {
             self.store_of(&columns.family)?;

@@ -147,6 +147,10 @@ impl Merge {
     /// The greatest row before the bound, once it has settled there.
     pub(crate) fn row_before(&self) -> Option<&[u8]> {
         debug_assert!(self.backward && self.moving.is_empty(), "settle first");
+        self.greatest_parked()
+    }
+
+    fn greatest_parked(&self) -> Option<&[u8]> {
         let cells = self.parked.iter().filter_map(|at| self.sources[usize::from(*at)].cell());
         cells.map(|cell| cell.row()).max_by(|left, right| self.order.compare_rows(left, right))
     }
@@ -214,6 +218,63 @@ impl Merge {
         self.ready.clear();
         self.moving.clear();
         self.parked.clear();
+    }
+
+    /// Where it goes on. Cells up to the end of the row `passed` do not come again; without one it has settled.
+    pub(crate) fn place(&self, passed: Option<&[u8]>) -> Place {
+        if self.backward {
+            return Place::Before(self.target.clone());
+        }
+        let key = match self.moving.first() {
+            None => match self.cell() {
+                Some(cell) => cell.key,
+                None => return Place::End { backward: false },
+            },
+            // From within the row that is passed.
+            Some(at) if self.sources[usize::from(*at)].is_ordered(Order::Next) => &[],
+            Some(_) => &self.target[..],
+        };
+        let mut behind = Vec::new();
+        if let Some(row) = passed {
+            set_last_on_row(&mut behind, row);
+            if key.is_empty() || self.order.compare_keys(key, &behind).is_lt() {
+                return Place::From(behind);
+            }
+        }
+        Place::From(key.to_vec())
+    }
+
+    /// Reversed, where the row `found` was entered: where it goes on so that it finds this row again, if it is in it, and
+    /// the row before which it stands if not.
+    pub(crate) fn place_before_row(&self, found: &[u8]) -> Place {
+        // Those that entered it are not parked any more, whether they may see a cell of it or not.
+        let is_in = self.parked.len() < self.sources.len();
+        match if is_in { Some(found) } else { self.greatest_parked() } {
+            Some(row) => {
+                let mut key = Vec::new();
+                set_last_on_row(&mut key, row);
+                Place::Before(key)
+            }
+            None => Place::End { backward: true },
+        }
+    }
+
+    /// Orders, wherever it stands now: to where another merge of the same cells was.
+    pub(crate) fn go_to(&mut self, place: Place) {
+        match place {
+            Place::From(key) => {
+                self.target = key;
+                self.move_all(Order::Seek);
+            }
+            Place::Before(key) => {
+                self.target = key;
+                self.move_all(Order::SeekBefore);
+            }
+            Place::End { backward } => {
+                self.close();
+                self.backward = backward;
+            }
+        }
     }
 
     fn move_forward(&mut self) {
@@ -306,6 +367,17 @@ impl Merge {
         }
         self.ready.insert(place, at);
     }
+}
+
+/// Where a merge goes on, whatever its sources are then.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// At the first cell whose key is not before this one.
+    From(Vec<u8>),
+    /// Reversed: with the last row before this key.
+    Before(Vec<u8>),
+    /// There are no more cells.
+    End { backward: bool },
 }
 
 /// Where a reversed scan begins.

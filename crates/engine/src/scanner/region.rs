@@ -10,6 +10,7 @@
 //! Families that a filter does not look at are read on demand, when the others have passed. That shows too: a row that has
 //! cells only in such families is not there.
 
+mod rest;
 mod run;
 
 use std::sync::Arc;
@@ -32,6 +33,8 @@ use crate::scanner::sink::{Limits, Progress, ResultEnd, ResultSink, Stopped};
 use crate::scanner::store::{Stepped, StoreScanner};
 use crate::store::StoreView;
 
+pub use rest::LetGo;
+
 /// Bytes of cells looked at in one slice: some hundred microseconds.
 const SLICE_BYTES: usize = 64 << 10;
 /// What a cell costs besides its bytes, in bytes: small cells take time too.
@@ -44,9 +47,11 @@ const BATCH_AND_ROWS: &str = "Filter whose hasFilterRow() returns true is incomp
 
 /// A scan over all wanted families of a region, at one read point.
 ///
-/// It holds the views of its stores and its read point for as long as it lives.
+/// It holds its read point for as long as it lives, and the views of its stores but for while it [rests](RegionScanner::rest).
 pub struct RegionScanner {
     order: CellOrder,
+    scan: Scan,
+    now_ms: i64,
     rows: Rows,
     batch: u64,
     cache_blocks: bool,
@@ -79,6 +84,7 @@ pub struct RegionScanner {
     // Cost until the slice ends, and until the clock is looked at.
     slice_left: usize,
     clock_left: usize,
+    resting: bool,
     blocks: Blocks,
     runs: Runs,
     guard: ReadGuard,
@@ -165,6 +171,8 @@ impl RegionScanner {
         Ok(RegionScanner {
             walks: wanted.len() == 1 && !scan.reversed && !scan.is_single_row() && judges_rows_apart,
             order,
+            scan: scan.clone(),
+            now_ms,
             rows: Rows {
                 start: scan.start_row.clone(),
                 include_start: scan.include_start_row,
@@ -191,6 +199,7 @@ impl RegionScanner {
             pending: None,
             slice_left: SLICE_BYTES,
             clock_left: CLOCK_COST,
+            resting: false,
             blocks: Blocks::new(loader),
             runs: Runs::default(),
             guard,
@@ -224,11 +233,6 @@ impl RegionScanner {
             filter.seed(scan, seed)?;
         }
         Ok(())
-    }
-
-    /// Lets go of blocks that were read ahead, where memory is worth more than reading them again.
-    pub fn drop_read_ahead(&mut self) {
-        self.blocks.drop_supplied();
     }
 
     /// Lets a result have at most `bytes` of one store.
@@ -291,6 +295,7 @@ impl RegionScanner {
         limits: &mut Limits,
         sink: &mut dyn ResultSink,
     ) -> std::result::Result<Progress, Stop> {
+        debug_assert!(!self.resting, "wake it first");
         loop {
             if let Some(stopped) = self.advance(limits, sink)? {
                 return Ok(Progress {

@@ -10,14 +10,14 @@ use std::sync::Arc;
 use bytes::Bytes;
 use cell::query::{Get, TimeRange};
 use cell::{Cell, CellOrder, key};
-use hfile::{BlockSource, Stop};
+use hfile::{BlockSource, Row, Run, Stop};
 
 use crate::scanner::matcher::{Match, Matcher, Versions};
 use crate::scanner::merge::{Merge, set_first_on_column, set_first_on_row, set_last_on_column};
 use crate::scanner::rules::FamilyRules;
 use crate::scanner::select::{BLOOM_COLUMNS_MAX, may_have_rows, may_have_time};
 use crate::scanner::sink::{ResultEnd, ResultSink};
-use crate::scanner::source::{Order, Source, may_have};
+use crate::scanner::source::{Order, Source, all_visible, may_have};
 use crate::store::{StoreFile, StoreView};
 
 /// Bytes of a row that are read without letting others have their turn.
@@ -125,45 +125,44 @@ impl<'a> RowRead<'a> {
         self.find(rules, view, qualifiers, range, &mut found)?;
         let versions = Versions { wanted: self.get.selection.max_versions, filtered: false };
         let matcher = Matcher::user(rules, qualifiers, range, versions, self.now_ms);
-        let Some(first) = &mut found.first else { return Ok(()) };
-        if found.others.is_empty() {
-            let target = Vec::new();
-            let cells = OneSource { source: first, order: self.order, target, blocks: self.blocks };
-            return self.write(cells, matcher, sink);
+        let (order, blocks, target) = (self.order, self.blocks, Vec::new());
+        match found.first {
+            None => Ok(()),
+            Some(Place::Run(run, _)) if found.others.is_empty() => {
+                self.write(RunCells { run, order, target }, matcher, sink)
+            }
+            Some(Place::Source(source)) if found.others.is_empty() => {
+                self.write(SourceCells { source, order, target, blocks }, matcher, sink)
+            }
+            Some(first) => {
+                let places = std::iter::once(first).chain(found.others);
+                let sources = places.map(|place| self.source_of(place)).collect::<Result<_, _>>()?;
+                let merge = Merge::of_settled(order, sources);
+                self.write(MergedCells { merge, blocks }, matcher, sink)
+            }
         }
-        let merge = Merge::of_settled(self.order, found.into_sources());
-        self.write(MergedSources { merge, blocks: self.blocks }, matcher, sink)
     }
 
-    /// Finds the sources that have cells of the row, each at the first of them.
-    fn find(
+    /// Finds where there are cells of the row.
+    fn find<'v>(
         &mut self,
         rules: &FamilyRules,
-        view: &StoreView,
+        view: &'v StoreView,
         qualifiers: Option<&[Bytes]>,
         range: TimeRange,
-        found: &mut Found,
+        found: &mut Found<'v>,
     ) -> Result<(), Halt> {
         let oldest = rules.oldest_wanted(self.now_ms);
         for memstore in std::iter::once(&view.active).chain(&view.snapshot) {
             if memstore.may_have_time(range, oldest) {
-                let mut source = Source::memstore(memstore.cursor(), self.read_point);
-                source.order(Order::Seek);
-                self.find_in(source, found)?;
+                found.add(self.settled(Source::memstore(memstore.cursor(), self.read_point))?);
             }
         }
-        let (order, row) = (self.order, &self.get.row[..]);
+        let (order, row, aimed_at) = (self.order, &self.get.row[..], self.aim.file_id());
         let wanted = |file: &&Arc<StoreFile>| {
-            may_have_time(file.reader(), range, oldest) && may_have_rows(file, order, row, row)
+            may_have_time(file.reader(), range, oldest)
+                && (aimed_at == Some(file.reader().file_id()) || may_have_rows(file, order, row, row))
         };
-        if let [file] = &view.files[..]
-            && self.aim.file.is_some()
-            && may_have_time(file.reader(), range, oldest)
-        {
-            let source = self.source_of(file)?;
-            self.find_in(source, found)?;
-            return Ok(());
-        }
         let mut files = view.files.iter().rev().filter(wanted).peekable();
         let mut several = false;
         while let Some(file) = files.next() {
@@ -173,33 +172,42 @@ impl<'a> RowRead<'a> {
             if several && !may_have(file.reader(), row, few, self.blocks)? {
                 continue;
             }
-            let source = self.source_of(file)?;
-            self.find_in(source, found)?;
+            found.add(self.place_in(file)?);
         }
         Ok(())
     }
 
-    /// The cells of a file, on the way to the row.
-    fn source_of(&mut self, file: &StoreFile) -> Result<Source, Halt> {
-        if let Some(aim) = self.aim.file.take_if(|aim| Arc::ptr_eq(aim.file(), file.reader())) {
-            let cursor = aim.seek(&self.aim.target, self.blocks)?;
-            return Ok(Source::file_at(cursor, self.read_point));
+    /// Where the row is in a file; `None` if it is not there.
+    fn place_in<'v>(&mut self, file: &'v StoreFile) -> Result<Option<Place<'v>>, Halt> {
+        if file.half().is_none() && all_visible(file.reader(), self.read_point) {
+            let aim = self.aim.file.take_if(|aim| aim.file_id() == file.reader().file_id());
+            let aim = aim.or_else(|| hfile::Aim::at(file.reader(), &self.aim.target, self.blocks));
+            match aim.map_or(Row::Unknown, |aim| aim.row(&self.aim.target)) {
+                Row::Run(run) => return Ok(Some(Place::Run(run, file))),
+                Row::Absent => return Ok(None),
+                Row::Unknown => {}
+            }
         }
-        let mut source = Source::file(file, self.read_point, None);
+        self.settled(Source::file(file, self.read_point, None))
+    }
+
+    /// Sends a source to the row; `None` if it has none of its cells.
+    fn settled<'v>(&self, mut source: Source) -> Result<Option<Place<'v>>, Halt> {
         source.order(Order::Seek);
-        Ok(source)
+        source.settle(self.order, &self.aim.target, self.blocks)?;
+        let is_there = source.cell().is_some_and(|cell| cell.row() == self.get.row);
+        Ok(is_there.then_some(Place::Source(source)))
     }
 
-    fn find_in(&mut self, mut source: Source, found: &mut Found) -> Result<(), Halt> {
-        source.settle(self.order, &self.aim.target, self.blocks)?;
-        if source.cell().is_none_or(|cell| cell.row() != self.get.row) {
-            return Ok(());
+    /// What a merge can read, where there are several.
+    fn source_of(&self, place: Place<'_>) -> Result<Source, Halt> {
+        match place {
+            Place::Source(source) => Ok(source),
+            Place::Run(_, file) => match self.settled(Source::file(file, self.read_point, None))? {
+                Some(Place::Source(source)) => Ok(source),
+                _ => Err(Halt::NotSimple),
+            },
         }
-        match &found.first {
-            None => found.first = Some(source),
-            Some(_) => found.others.push(source),
-        }
-        Ok(())
     }
 
     /// Judges the cells of the row, and writes those that pass.
@@ -234,15 +242,25 @@ impl<'a> RowRead<'a> {
 
 /// Where cells of the row are, the newest first.
 #[derive(Default)]
-struct Found {
+struct Found<'v> {
     // Apart: mostly there is no other.
-    first: Option<Source>,
-    others: Vec<Source>,
+    first: Option<Place<'v>>,
+    others: Vec<Place<'v>>,
 }
 
-impl Found {
-    fn into_sources(self) -> Vec<Source> {
-        self.first.into_iter().chain(self.others).collect()
+/// Cells of the row in one memstore or file, from the first on.
+enum Place<'v> {
+    Source(Source),
+    /// All of them, in one block of the file.
+    Run(Run, &'v StoreFile),
+}
+
+impl<'v> Found<'v> {
+    fn add(&mut self, place: Option<Place<'v>>) {
+        match &self.first {
+            None => self.first = place,
+            Some(_) => self.others.extend(place),
+        }
     }
 }
 
@@ -254,15 +272,44 @@ trait RowCells {
     fn pass_column(&mut self, hint: Option<&[u8]>) -> Result<(), Stop>;
 }
 
-struct OneSource<'a> {
-    source: &'a mut Source,
+struct RunCells {
+    run: Run,
+    order: CellOrder,
+    // The key that the run is sent to.
+    target: Vec<u8>,
+}
+
+impl RowCells for RunCells {
+    #[inline]
+    fn cell(&self) -> Option<Cell<'_>> {
+        self.run.cell()
+    }
+
+    #[inline]
+    fn next(&mut self) -> Result<(), Stop> {
+        self.run.next();
+        Ok(())
+    }
+
+    fn pass_column(&mut self, hint: Option<&[u8]>) -> Result<(), Stop> {
+        let Some(cell) = self.run.cell() else { return Ok(()) };
+        match set_behind_column(&mut self.target, &cell, hint) {
+            true => self.run.seek_forward(self.order, &self.target),
+            false => self.run.next(),
+        }
+        Ok(())
+    }
+}
+
+struct SourceCells<'a> {
+    source: Source,
     order: CellOrder,
     // The key that the source is sent to; empty as long as it goes from cell to cell.
     target: Vec<u8>,
     blocks: &'a dyn BlockSource,
 }
 
-impl RowCells for OneSource<'_> {
+impl RowCells for SourceCells<'_> {
     #[inline]
     fn cell(&self) -> Option<Cell<'_>> {
         self.source.cell()
@@ -275,24 +322,34 @@ impl RowCells for OneSource<'_> {
     }
 
     fn pass_column(&mut self, hint: Option<&[u8]>) -> Result<(), Stop> {
-        match (self.source.cell(), hint) {
-            (None, _) => return Ok(()),
-            // Markers of the whole family may follow among the versions of the empty qualifier.
-            (Some(cell), _) if cell.qualifier().is_empty() => return self.next(),
-            (Some(cell), Some(hint)) => set_first_on_column(&mut self.target, &cell, hint),
-            (Some(cell), None) => set_last_on_column(&mut self.target, &cell),
+        let Some(cell) = self.source.cell() else { return Ok(()) };
+        if !set_behind_column(&mut self.target, &cell, hint) {
+            return self.next();
         }
         self.source.order(Order::SeekForward);
         self.source.settle(self.order, &self.target, self.blocks)
     }
 }
 
-struct MergedSources<'a> {
+/// Sets the key behind the column of `cell`, or of the column `hint` behind it; `false` if only the next cell is behind it: markers of
+/// the whole family may follow among the versions of the empty qualifier.
+fn set_behind_column(target: &mut Vec<u8>, cell: &Cell<'_>, hint: Option<&[u8]>) -> bool {
+    if cell.qualifier().is_empty() {
+        return false;
+    }
+    match hint {
+        Some(hint) => set_first_on_column(target, cell, hint),
+        None => set_last_on_column(target, cell),
+    }
+    true
+}
+
+struct MergedCells<'a> {
     merge: Merge,
     blocks: &'a dyn BlockSource,
 }
 
-impl RowCells for MergedSources<'_> {
+impl RowCells for MergedCells<'_> {
     #[inline]
     fn cell(&self) -> Option<Cell<'_>> {
         self.merge.cell()
@@ -341,6 +398,11 @@ impl Aim {
             aim.file = hfile::Aim::at(file.reader(), &aim.target, blocks);
         }
         aim
+    }
+
+    /// The file in which the block was found.
+    fn file_id(&self) -> Option<u64> {
+        self.file.as_ref().map(hfile::Aim::file_id)
     }
 
     /// Whether it is at the row of `get`.

@@ -72,17 +72,16 @@ impl Source {
         Source { cursor, visible_to: visible_to(file.reader(), read_point), order: Order::Stay, bloom }
     }
 
-    /// A file, from where its cursor is.
-    pub(crate) fn file_at(cursor: hfile::Cursor, read_point: u64) -> Source {
-        let visible_to = visible_to(cursor.file(), read_point);
-        Source { cursor: Cursor::File(cursor), visible_to, order: Order::PassInvisible, bloom: None }
-    }
-
     /// Sets where it goes next; it has gone where it was to go before.
     #[inline]
     pub(crate) fn order(&mut self, order: Order) {
         debug_assert_eq!(self.order, Order::Stay, "one order after the other");
         self.order = order;
+    }
+
+    /// Whether this is where it goes next.
+    pub(crate) fn is_ordered(&self, order: Order) -> bool {
+        self.order == order
     }
 
     /// The current cell, once it has settled.
@@ -224,11 +223,13 @@ impl Source {
 
 /// The greatest sequence id of a file that may be seen.
 fn visible_to(reader: &Reader, read_point: u64) -> u64 {
-    // All cells of most files are older than any read point; they need no look each. Those of a bulk loaded file have an
-    // id that stands in no cell.
-    let all_visible =
-        reader.info().max_memstore_ts <= read_point && reader.info().bulk_load_time_ms.is_none();
-    if all_visible { u64::MAX } else { read_point }
+    if all_visible(reader, read_point) { u64::MAX } else { read_point }
+}
+
+/// Whether all cells of a file may be seen, so that they need no look each: those of most files are older than any read
+/// point. Those of a bulk loaded file have an id that stands in no cell.
+pub(crate) fn all_visible(reader: &Reader, read_point: u64) -> bool {
+    reader.info().max_memstore_ts <= read_point && reader.info().bulk_load_time_ms.is_none()
 }
 
 impl BloomCheck {

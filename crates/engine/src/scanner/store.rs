@@ -9,7 +9,7 @@ use crate::filter::{Misfit, ScanFilter};
 use crate::scanner::filtered::Followed;
 use crate::scanner::judge::{Judge, Judgement, Step};
 use crate::scanner::matcher::Match;
-use crate::scanner::merge::{Before, Merge};
+use crate::scanner::merge::{Before, Merge, Place};
 use crate::scanner::output::Output;
 use crate::scanner::rules::FamilyRules;
 use crate::scanner::select::select;
@@ -17,6 +17,7 @@ use crate::store::StoreView;
 
 /// One family's part of a region scan.
 pub(crate) struct StoreScanner {
+    family: Bytes,
     pub(crate) merge: Merge,
     pub(crate) judge: Judge,
     // Whether the row is done with, whatever the merge stands on.
@@ -25,8 +26,10 @@ pub(crate) struct StoreScanner {
     visited: bool,
     // Reversed: a row before the current one, where the filter wants to go on.
     back_to: Option<Vec<u8>>,
-    // Kept for as long as the scanner lives: files in a view are not taken away.
-    _view: StoreView,
+    // Kept for as long as it is read: files in a view are not taken away. None at rest.
+    view: Option<StoreView>,
+    // Where it goes on after a rest; none if nobody has sent it anywhere.
+    place: Option<Place>,
 }
 
 /// What became of the next cell of a row.
@@ -51,12 +54,39 @@ impl StoreScanner {
     ) -> StoreScanner {
         let sources = select(&view, order, rules, scan, qualifiers, read_point, now_ms);
         StoreScanner {
+            family: rules.family.clone(),
             merge: Merge::new(order, sources),
             judge: Judge::new(rules, scan, qualifiers, now_ms),
             row_done: false,
             visited: false,
             back_to: None,
-            _view: view,
+            view: Some(view),
+            place: None,
+        }
+    }
+
+    /// The family that it reads.
+    pub(crate) fn family(&self) -> &Bytes {
+        &self.family
+    }
+
+    /// What it reads; none at rest.
+    pub(crate) fn view(&self) -> Option<&StoreView> {
+        self.view.as_ref()
+    }
+
+    /// Gives up its sources and its view, to go on at `place`.
+    pub(crate) fn rest(&mut self, order: CellOrder, place: Option<Place>) -> (Merge, Option<StoreView>) {
+        self.place = place;
+        (std::mem::replace(&mut self.merge, Merge::new(order, Vec::new())), self.view.take())
+    }
+
+    /// Goes on where it was, in another view of the same cells.
+    pub(crate) fn wake(&mut self, view: &StoreView, merge: Merge) {
+        self.merge = merge;
+        self.view = Some(view.clone());
+        if let Some(place) = self.place.take() {
+            self.merge.go_to(place);
         }
     }
 

@@ -254,6 +254,21 @@ impl PlainCells {
         }
     }
 
+    /// The first cell of the row that `target` stands in front of, and where the next row with a mark begins, if the row has a
+    /// mark and nothing but this row and small ones are up to there. `likely` as for [`seek`](Self::seek).
+    pub(crate) fn row_between_marks(
+        &self,
+        payload: &[u8],
+        likely: Option<usize>,
+        target: &[u8],
+    ) -> Parsed<Option<(Span, u32)>> {
+        let mark = likely.unwrap_or_else(|| self.marks_alike(key::row(target)).start);
+        let Some(end) = self.marks.get(mark + 1).filter(|next| next.is_first_of_row()) else {
+            return Ok(None);
+        };
+        Ok(self.first_of_row(payload, mark, target)?.map(|span| (span, end.at())))
+    }
+
     /// The cell of a mark, if it is the first of the row that `target` stands in front of.
     #[inline]
     fn first_of_row(&self, payload: &[u8], mark: usize, target: &[u8]) -> Parsed<Option<Span>> {

@@ -122,17 +122,16 @@ impl Position {
     }
 
     /// Goes to the first cell of `block` at or behind `target`. If there is none it does not move, and gives the block
-    /// back. `likely` is what [`Block::prefetch_cell`] gave for the row, if it was asked.
+    /// back.
     #[inline]
     pub(crate) fn seek(
         &mut self,
         block: Arc<Block>,
-        likely: Option<usize>,
         order: CellOrder,
         target: &[u8],
     ) -> Parsed<Option<Arc<Block>>> {
         match block.body() {
-            Body::Plain(cells) => match cells.seek(block.payload(), likely, order, target)? {
+            Body::Plain(cells) => match cells.seek(block.payload(), None, order, target)? {
                 Some(span) => self.span = span,
                 None => return Ok(Some(block)),
             },

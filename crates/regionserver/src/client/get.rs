@@ -27,7 +27,8 @@ pub(super) async fn get(
     let mut quota = server.admit(&context, &region, || Planned { gets: 1, ..Planned::default() })?;
     let mut cells = CellBlock::new();
     let get = request.get()?;
-    let result = read(server, &mut RowsFrom::Region(&region), 0, &get, context.get_form, &mut cells).await?;
+    let from = &mut RowsFrom::Region(&region);
+    let result = read(server, from, &get, context.get_form, &mut cells).await?;
     quota.has_read(cells.len() + result_bytes(&result));
     Ok((proto::GetResponse { result: Some(result) }, cells))
 }
@@ -38,28 +39,25 @@ pub(super) fn result_bytes(result: &proto::Result) -> usize {
 }
 
 /// Where a row is read.
-pub(super) enum RowsFrom<'a> {
+pub(super) enum RowsFrom<'a, 'r> {
     Region(&'a Region),
     /// It is one of several.
-    Reads(Reads<'a>),
+    Reads(&'a mut Reads<'r>),
 }
 
-impl RowsFrom<'_> {
-    /// Reads the row of `get`, which is the one at `at`, of several.
-    async fn get(&mut self, at: usize, get: &Get, sink: &mut dyn ResultSink) -> engine::error::Result<()> {
+impl RowsFrom<'_, '_> {
+    async fn get(&mut self, get: &Get, sink: &mut dyn ResultSink) -> engine::error::Result<()> {
         match self {
             RowsFrom::Region(region) => region.get_into(get, sink).await,
-            RowsFrom::Reads(reads) => reads.get_into(at, get, sink).await,
+            RowsFrom::Reads(reads) => reads.get_into(get, sink).await,
         }
     }
 }
 
-/// Reads the row of `get`, the one at `at` of several; its cells go behind what `block` has. If it fails, `block` is as it
-/// was.
+/// Reads the row of `get`; its cells go behind what `block` has. If it fails, `block` is as it was.
 pub(super) async fn read(
     server: &RegionServer,
-    from: &mut RowsFrom<'_>,
-    at: usize,
+    from: &mut RowsFrom<'_, '_>,
     get: &Get,
     form: ResultForm,
     block: &mut CellBlock,
@@ -68,11 +66,11 @@ pub(super) async fn read(
     let result = match form {
         ResultForm::Block(codec) => {
             let mut result = RowResult::admitted(codec, block, server.answers());
-            from.get(at, get, &mut result).await.map(|()| result.finish())
+            from.get(get, &mut result).await.map(|()| result.finish())
         }
         ResultForm::Inline => {
             let mut results = Results::admitted(form, block, server.answers());
-            from.get(at, get, &mut results).await.map(|()| results.into_single())
+            from.get(get, &mut results).await.map(|()| results.into_single())
         }
     };
     if result.is_err() || get.existence_only {

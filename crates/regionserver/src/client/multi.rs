@@ -16,6 +16,7 @@ use cell::codec::CellBlockReader;
 use cell::mutation::Mutation;
 use cell::query::Get;
 use engine::Region;
+use engine::region::Reads;
 use rpc::CellBlock;
 use rpc::budget::Share;
 use tracing::warn;
@@ -25,7 +26,7 @@ use wire::exception::{Answer, JavaException, class};
 
 use super::get::{self, RowsFrom};
 use super::mutate::mutation_bytes;
-use super::results::{ResultForm, Results};
+use super::results::{ResultForm, Results, RowResult};
 use super::{CallContext, endpoints, malformed};
 use crate::errors::java_exception;
 use crate::quotas::{Operation, Planned};
@@ -189,16 +190,16 @@ impl Answering<'_> {
     }
 
     /// Each action for itself.
-    async fn each(&mut self, region: &Region, action: &RegionParts) -> Answer<RegionAnswer> {
-        let mut answer = RegionAnswer::to(action.actions);
+    async fn each(&mut self, region: &Region, actions: &RegionParts) -> Answer<RegionAnswer> {
+        let mut answer = RegionAnswer::to(actions.actions);
         let mut batch = Gathered::default();
         let mut gets = Vec::new();
         let changes_max = self.server.options().minibatch_changes;
-        for (position, action) in action.actions_or_gets().enumerate() {
+        for (position, action) in actions.actions_or_gets().enumerate() {
             let (index, part) = action?;
             let index = index.unwrap_or(position as u32);
             let get = match &part {
-                Part::Get(get) => Some(self.gets.read(get).map_err(malformed)?),
+                Part::Get(at) => Some(self.gets.read(actions.bytes(), at.clone()).map_err(malformed)?),
                 Part::Action(action) => action.get.as_ref().map(from_proto::get),
             };
             if !matches!(get, Some(Ok(_))) || gets.len() >= GETS_AIMED_AT {
@@ -251,15 +252,37 @@ impl Answering<'_> {
 
     /// Reads the rows that were gathered, and adds an entry for each.
     async fn get_all(&mut self, region: &Region, gets: &mut Vec<(u32, Get)>, answer: &mut RegionAnswer) {
-        let mut from = match gets.len() {
-            0 => return,
-            1 => RowsFrom::Region(region),
-            _ => RowsFrom::Reads(region.reads(gets.iter().map(|(_, get)| get))),
-        };
-        for (at, (index, get)) in gets.drain(..).enumerate() {
-            let outcome = self.get(&mut from, at, &get).await;
-            answer.push_outcome(index, outcome);
+        if gets.is_empty() {
+            return;
         }
+        let mut reads = region.reads(gets.iter().map(|(_, get)| get));
+        for (at, (index, get)) in gets.drain(..).enumerate() {
+            match self.get_now(&mut reads, at, &get) {
+                Some(cells) => answer.push_cells(index, cells),
+                None => {
+                    let outcome = self.get(&mut reads, &get).await;
+                    answer.push_outcome(index, outcome);
+                }
+            }
+        }
+    }
+
+    /// Reads the row of `get`, the one at `at` of `reads`, if that needs no wait and its cells go behind the message: how many
+    /// there are.
+    fn get_now(&mut self, reads: &mut Reads<'_>, at: usize, get: &Get) -> Option<usize> {
+        let ResultForm::Block(codec) = self.context.form else { return None };
+        if get.existence_only || self.check_room().is_err() {
+            return None;
+        }
+        let before = self.block.len();
+        let mut result = RowResult::admitted(codec, &mut self.block, self.server.answers());
+        let is_read = reads.get_now(at, get, &mut result);
+        let cells = result.cells();
+        if !is_read {
+            return None;
+        }
+        self.quota.has_read(self.block.len() - before);
+        Some(cells)
     }
 
     /// An increment or append.
@@ -290,10 +313,11 @@ impl Answering<'_> {
         JavaException::new(class::MULTI_ACTION_RESULT_TOO_LARGE, message)
     }
 
-    async fn get(&mut self, from: &mut RowsFrom<'_>, at: usize, get: &Get) -> Answer<proto::Result> {
+    async fn get(&mut self, reads: &mut Reads<'_>, get: &Get) -> Answer<proto::Result> {
         self.check_room()?;
         let before = self.block.len();
-        let result = get::read(self.server, from, at, get, self.context.form, &mut self.block).await?;
+        let from = &mut RowsFrom::Reads(reads);
+        let result = get::read(self.server, from, get, self.context.form, &mut self.block).await?;
         self.quota.has_read(self.block.len() - before + get::result_bytes(&result));
         Ok(result)
     }

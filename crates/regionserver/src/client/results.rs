@@ -223,6 +223,11 @@ impl<'a> RowResult<'a> {
         RowResult { codec, start: block.len(), block, cells: 0, admission: Admission::by(budget) }
     }
 
+    /// Cells that are there.
+    pub(super) fn cells(&self) -> usize {
+        self.cells as usize
+    }
+
     /// What is there, or an empty result.
     pub(super) fn finish(self) -> proto::Result {
         wire::convert::result::in_block(self.cells as usize)

@@ -8,7 +8,7 @@ use std::time::Duration;
 use cell::query::Scan;
 use engine::Region;
 use engine::region::RegionState;
-use engine::scanner::{Deadline, Limits, Progress, RegionScanner, ResultSink, Stopped};
+use engine::scanner::{Deadline, LetGo, Limits, Progress, RegionScanner, ResultSink, Stopped};
 use rpc::CellBlock;
 use wire::exception::{Answer, JavaException, class};
 
@@ -22,8 +22,9 @@ use crate::server::RegionServer;
 /// The shortest time a call may take before it answers with a heartbeat.
 const TIME_LIMIT_MIN: Duration = Duration::from_millis(10);
 
-/// Open scanners up to which each may keep what it read ahead from one call to the next: up to 1 MiB a file.
-const READ_AHEAD_SCANNERS_MAX: usize = 64;
+/// Open scanners up to which each may keep from one call to the next the blocks that it stands on, and what it read ahead: up
+/// to 1 MiB a file. If there are more, all rest between calls.
+const AWAKE_SCANNERS_MAX: usize = 64;
 
 /// A scanner between calls.
 pub struct OpenScanner {
@@ -38,6 +39,11 @@ impl OpenScanner {
     /// The region it reads.
     pub fn region(&self) -> &Arc<Region> {
         &self.region
+    }
+
+    /// Lets go of its region's memstores and files if the region has others now.
+    pub fn rest_if_outdated(&mut self) -> Option<LetGo> {
+        self.region.has_moved_on_from(&self.scanner).then(|| self.scanner.rest())
     }
 }
 
@@ -102,7 +108,7 @@ async fn go_on(
     context: CallContext,
 ) -> Answer<Answered<proto::ScanResponse>> {
     let only_id = proto::ScanResponse { scanner_id: Some(id), ..proto::ScanResponse::default() };
-    let open = match server.scanners().take(id, request.next_call_seq) {
+    let mut open = match server.scanners().take(id, request.next_call_seq) {
         Ok(open) => open,
         Err(Refused::Ended) => return Ok((only_id, CellBlock::new())),
         Err(refused) => return Err(refusal(id, request, refused)),
@@ -128,6 +134,10 @@ async fn go_on(
             return Err(exception);
         }
     };
+    if let Err(error) = open.region.wake(&mut open.scanner) {
+        server.scanners().forget(id);
+        return Err(reset(&error));
+    }
     let default_rows = if request.close_scanner() { 0 } else { 1 };
     fetch(server, id, open, request, default_rows, (context, quota)).await
 }
@@ -190,8 +200,8 @@ async fn fetch(
     if ended {
         server.scanners().end(id, now);
     } else {
-        if server.scanners().open_count() > READ_AHEAD_SCANNERS_MAX {
-            open.scanner.drop_read_ahead();
+        if server.scanners().open_count() > AWAKE_SCANNERS_MAX {
+            drop(open.scanner.rest());
         }
         server.scanners().put_back(id, open, now);
     }

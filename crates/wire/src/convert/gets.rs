@@ -1,5 +1,6 @@
 //! `Get` messages, read one after the other.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -30,24 +31,25 @@ struct Known {
 }
 
 impl Gets {
-    /// What the next message asks for.
+    /// What the next message asks for, which is at `at` in `frame`.
     ///
     /// # Errors
     /// If it is no message; within, if what it asks for is [refused](from_proto::get).
-    pub fn read(&mut self, message: &Bytes) -> Result<Result<Get, Refused>, DecodeError> {
+    pub fn read(&mut self, frame: &Bytes, at: Range<usize>) -> Result<Result<Get, Refused>, DecodeError> {
+        let message = &frame[at.clone()];
         let row = place_of(message, 0, GET_ROW);
         if let (Some(row), Some(known)) = (row.clone(), &self.last)
             && message[row.end..] == known.behind_row
         {
             return Ok(from_proto::check_row(&message[row.clone()]).map(|()| Get {
-                row: message.slice(row),
+                row: frame.slice(at.start + row.start..at.start + row.end),
                 selection: known.selection.clone(),
                 existence_only: known.existence_only,
             }));
         }
         self.last = None;
         if message.len() > REMEMBERED_LEN_MAX {
-            return Ok(from_proto::get(&proto::Get::decode(message.clone())?));
+            return Ok(from_proto::get(&proto::Get::decode(frame.slice(at))?));
         }
         // What is remembered must not keep the memory of the frame that it came in.
         let message = Bytes::copy_from_slice(message);
@@ -75,6 +77,10 @@ mod tests {
         get.encode_to_vec().into()
     }
 
+    fn read(gets: &mut Gets, message: &Bytes) -> Result<Result<Get, Refused>, DecodeError> {
+        gets.read(message, 0..message.len())
+    }
+
     fn column(family: &'static str) -> proto::Column {
         proto::Column { family: family.into(), qualifier: vec!["q".into()] }
     }
@@ -97,7 +103,7 @@ mod tests {
         let mut gets = Gets::default();
         for message in &messages {
             let alone = from_proto::get(&proto::Get::decode(message.clone()).unwrap());
-            match (gets.read(message).unwrap(), alone) {
+            match (read(&mut gets, message).unwrap(), alone) {
                 (Ok(read), Ok(alone)) => assert_eq!(read, alone),
                 (Err(read), Err(alone)) => assert_eq!(read.to_string(), alone.to_string()),
                 (read, alone) => panic!("{read:?} {alone:?}"),
@@ -108,8 +114,9 @@ mod tests {
     #[test]
     fn what_is_alike_is_taken_apart_once() {
         let mut gets = Gets::default();
-        let mut read = |row| gets.read(&message(row, |get| get.column.push(column("f")))).unwrap().unwrap();
-        let (first, second) = (read("a"), read("bb"));
+        let mut get =
+            |row| read(&mut gets, &message(row, |get| get.column.push(column("f")))).unwrap().unwrap();
+        let (first, second) = (get("a"), get("bb"));
         assert!(Arc::ptr_eq(&first.selection, &second.selection));
         assert_eq!((&first.row[..], &second.row[..]), (&b"a"[..], &b"bb"[..]));
     }
@@ -121,9 +128,22 @@ mod tests {
         for columns in [1, 1000] {
             let mut gets = Gets::default();
             let frame = with_columns(columns);
-            drop(gets.read(&frame).unwrap().unwrap());
+            drop(read(&mut gets, &frame).unwrap().unwrap());
             assert!(frame.is_unique(), "{columns}");
             assert_eq!(gets.last.is_some(), columns == 1);
+        }
+    }
+
+    #[test]
+    fn messages_are_read_where_they_are() {
+        let (first, second) = (message("a", |_| {}), message("bb", |_| {}));
+        let frame = Bytes::from([&b"xx"[..], &first, &second, b"y"].concat());
+        let mut gets = Gets::default();
+        let mut at = 2;
+        for message in [&first, &second] {
+            let read = gets.read(&frame, at..at + message.len()).unwrap().unwrap();
+            assert_eq!(read, from_proto::get(&proto::Get::decode(message.clone()).unwrap()).unwrap());
+            at += message.len();
         }
     }
 
@@ -133,16 +153,16 @@ mod tests {
             |first: &'static str| -> Bytes { [message(first, |_| {}), message("z", |_| {})].concat().into() };
         let mut gets = Gets::default();
         for first in ["a", "b", "z", "c"] {
-            assert_eq!(gets.read(&twice(first)).unwrap().unwrap().row, "z");
+            assert_eq!(read(&mut gets, &twice(first)).unwrap().unwrap().row, "z");
         }
     }
 
     #[test]
     fn what_is_no_message_is_said() {
         let mut gets = Gets::default();
-        gets.read(&message("a", |_| {})).unwrap().unwrap();
+        read(&mut gets, &message("a", |_| {})).unwrap().unwrap();
         for bytes in [&b"\x0a\x05a"[..], b"\x0a\xff", b"\x0a\x01a\xff", b"\xff"] {
-            assert!(gets.read(&Bytes::from_static(bytes)).is_err(), "{bytes:?}");
+            assert!(read(&mut gets, &Bytes::from_static(bytes)).is_err(), "{bytes:?}");
         }
     }
 }

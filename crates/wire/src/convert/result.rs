@@ -1,6 +1,6 @@
 //! `Result` messages: the cells of a row, in a cell block or inside the message.
 
-use bytes::BytesMut;
+use bytes::{BufMut, BytesMut};
 use cell::Cell;
 use prost::encoding::{WireType, encode_key, encode_varint, encoded_len_varint};
 
@@ -10,6 +10,21 @@ pub fn in_block(count: usize) -> proto::Result {
         associated_cell_count: Some(i32::try_from(count).expect("a result has fewer than 2^31 cells")),
         stale: (count > 0).then_some(false),
         ..proto::Result::default()
+    }
+}
+
+/// Bytes of the message that [`in_block`] gives.
+pub fn in_block_len(count: usize) -> usize {
+    KEY_LEN + encoded_len_varint(count as u64) + if count > 0 { KEY_LEN + 1 } else { 0 }
+}
+
+/// Writes the message that [`in_block`] gives: that of most results, so it is not made first.
+pub fn put_in_block(count: usize, out: &mut impl BufMut) {
+    encode_key(RESULT_ASSOCIATED_CELL_COUNT, WireType::Varint, out);
+    encode_varint(count as u64, out);
+    if count > 0 {
+        encode_key(RESULT_STALE, WireType::Varint, out);
+        out.put_u8(0);
     }
 }
 
@@ -29,6 +44,7 @@ pub struct InlineResult {
 
 // Field numbers of `Result` and `Cell`.
 const RESULT_CELL: u32 = 1;
+const RESULT_ASSOCIATED_CELL_COUNT: u32 = 2;
 const RESULT_STALE: u32 = 4;
 const RESULT_PARTIAL: u32 = 5;
 const CELL_ROW: u32 = 1;
@@ -120,6 +136,16 @@ mod tests {
         assert_eq!(bytes(in_block(1)), [0x0a, 4, 0x10, 1, 0x20, 0]);
         assert_eq!(bytes(in_block(0)), [0x0a, 2, 0x10, 0]);
         assert_eq!(bytes(existence(true)), [0x0a, 4, 0x10, 0, 0x18, 1]);
+    }
+
+    #[test]
+    fn results_are_written_as_their_messages_are() {
+        for count in [0, 1, 127, 128, 100_000] {
+            let mut bytes = Vec::new();
+            put_in_block(count, &mut bytes);
+            assert_eq!(bytes, in_block(count).encode_to_vec());
+            assert_eq!(bytes.len(), in_block_len(count));
+        }
     }
 
     #[test]

@@ -41,6 +41,13 @@ pub(super) struct Rules {
     keep_deleted: bool,
 }
 
+impl Rules {
+    /// The same without limits of versions.
+    pub(super) fn without_limits(self) -> Rules {
+        Rules { keep_deleted: false, max_versions: 100, min_versions: 0, ..self }
+    }
+}
+
 pub(super) type Cells = Vec<(KeyValue, u64)>;
 
 fn writes() -> impl Strategy<Value = Write> {
@@ -438,7 +445,7 @@ proptest! {
         retention in prop_oneof![Just(Retention::Minor), Just(Retention::Major)],
     ) {
         let adapted = |rules: Rules| match reader {
-            Some(_) => Rules { keep_deleted: false, max_versions: 100, min_versions: 0, ..rules },
+            Some(_) => rules.without_limits(),
             None => Rules { keep_deleted: false, ..rules },
         };
         let rules: Vec<Rules> = rules.into_iter().map(adapted).collect();

@@ -1,11 +1,13 @@
 //! The quick ways, rows walked through and Gets without a scanner, against the common one: the same cells, results, flags and
 //! limits left, call by call.
 
-use cell::filter::{Column, Comparator, Compare, CompareOp, Filter, ListOperator, SingleColumnValue};
+use cell::filter::{
+    Column, Comparator, Compare, CompareOp, Filter, ListOperator, RowRange, SingleColumnValue,
+};
 use cell::query::Get;
 use proptest::prelude::*;
 
-use super::model::{FAMILIES, ROWS, build, config, dice, rules, scans, steps};
+use super::model::{FAMILIES, ROWS, Rules, build, config, dice, rules, scans, steps};
 use super::*;
 use crate::scanner::{Aim, Read, RowRead, drive};
 
@@ -40,6 +42,39 @@ fn filters() -> impl Strategy<Value = Option<Filter>> {
     });
     let skip = leaf.clone().prop_map(|filter| Filter::Skip(Box::new(filter)));
     proptest::option::of(prop_oneof![3 => leaf, 1 => list, 1 => skip])
+}
+
+/// Filters that send a scan on, and others.
+fn leading_filters() -> impl Strategy<Value = Option<Filter>> {
+    let range = |(start, stop): (&'static str, &'static str)| RowRange {
+        start: start.into(),
+        start_inclusive: true,
+        stop: stop.into(),
+        stop_inclusive: false,
+    };
+    let ranges =
+        [vec![("a", "b"), ("c", "d")], vec![("aa", "c")], vec![("b", "")], vec![("", "aa"), ("bb", "e")]];
+    let ranges = proptest::sample::select(ranges.to_vec());
+    let ranges = ranges.prop_map(move |ranges| ranges.into_iter().map(range).collect());
+    prop_oneof![2 => filters(), 1 => ranges.prop_map(|ranges| Some(Filter::MultiRowRange(ranges)))]
+}
+
+/// Flushes a store, or compacts it for readers at the read point and later.
+fn turn_over(
+    region: &mut TestRegion,
+    compaction: Option<Retention>,
+    read_point: u64,
+    mut dice: impl FnMut() -> u64,
+) {
+    let at = dice() as usize % FAMILIES.len();
+    if dice() % 3 == 0 && region.stores[at].view.snapshot.is_none() {
+        return region.freeze(at);
+    }
+    // Markers go in a major compaction, so what they hide must be among the files.
+    region.flush(at);
+    if let Some(retention) = compaction {
+        region.compact(at, retention, read_point);
+    }
 }
 
 fn file_kind(block_bytes: u32) -> FileKind {
@@ -91,6 +126,70 @@ proptest! {
                     break;
                 }
             }
+        }
+    }
+
+    #[test]
+    fn resting_between_calls_changes_nothing(
+        steps in steps(),
+        rules in proptest::collection::vec(rules(), FAMILIES.len()),
+        scans in proptest::collection::vec((scans(), leading_filters()), 1..6),
+        block_bytes in 50..2000u32,
+        split_row in proptest::option::of(proptest::sample::select(vec!["b", "c"])),
+        compaction in proptest::option::of(prop_oneof![Just(Retention::Minor), Just(Retention::Major)]),
+        seed: u64,
+    ) {
+        // What compactions may drop before the eyes of readers: see `compactions_change_nothing_that_can_be_seen`.
+        let adapted = |rules: Rules| match compaction {
+            Some(_) => rules.without_limits(),
+            None => rules,
+        };
+        let rules: Vec<Rules> = rules.into_iter().map(adapted).collect();
+        let (mut region, _) = build(&rules, &steps, FileKind { split_row, ..file_kind(block_bytes) });
+        let mut dice = dice(seed);
+        for (mut scan, filter) in scans {
+            scan.batch = if filter.is_some() { 0 } else { scan.batch };
+            scan.selection.load_families_on_demand = Some(!scan.reversed);
+            scan.selection.filter = filter.map(Arc::new);
+            let is_of_all_time = scan.selection.time_range.is_all() && scan.selection.family_time_ranges.is_empty();
+            let compaction = compaction.filter(|_| is_of_all_time && !scan.raw);
+            let (mut resting, mut awake) = (region.scanner(&scan), region.scanner(&scan));
+            let (mut found, mut expected) = (CellList::default(), CellList::default());
+            let mut is_over = false;
+            while !is_over {
+                let limits = Limits {
+                    results: 1 + dice() % 6,
+                    rows: 1 + dice() % 6,
+                    bytes: 1 + dice() % 300,
+                    partials: dice().is_multiple_of(2),
+                    deadline: None,
+                };
+                let mut left = limits.clone();
+                let progress = call(&mut resting, &mut left, &mut found, |_| true);
+                is_over = progress.stopped == Stopped::Exhausted;
+                // A row of which a compaction leaves nothing is not seen, which shows in where calls end.
+                if compaction.is_none() {
+                    let mut left_expected = limits;
+                    let progress_expected = call(&mut awake, &mut left_expected, &mut expected, |_| true);
+                    prop_assert_eq!(progress, progress_expected, "{:?}", scan);
+                    prop_assert_eq!(&found.results, &expected.results, "{:?}", scan);
+                    let of = |limits: &Limits| (limits.results, limits.rows, limits.bytes);
+                    prop_assert_eq!(of(&left), of(&left_expected), "{:?}", scan);
+                    prop_assert_eq!(resting.last_row(), awake.last_row());
+                    prop_assert_eq!(resting.rows_seen_and_returned(), awake.rows_seen_and_returned());
+                }
+                drop(resting.rest());
+                if dice() % 2 == 0 {
+                    turn_over(&mut region, compaction, resting.read_point(), &mut dice);
+                }
+                if resting.is_resting() {
+                    resting.wake(region.stores.iter().map(|store| (&store.rules, &store.view)));
+                }
+            }
+            if compaction.is_some() {
+                call(&mut awake, &mut Limits::default(), &mut expected, |_| true);
+            }
+            prop_assert_eq!(&found.cells, &expected.cells, "{:?}", scan);
         }
     }
 

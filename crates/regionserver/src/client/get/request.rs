@@ -27,7 +27,9 @@ const REGION_VALUE: u32 = 2;
 /// The name of a region, and what is asked of it.
 pub(in crate::client) struct GetRequest {
     pub(in crate::client) region: Bytes,
-    get: Bytes,
+    // The message of the Get, and what it is in.
+    bytes: Bytes,
+    get: Range<usize>,
 }
 
 impl GetRequest {
@@ -35,7 +37,7 @@ impl GetRequest {
     /// `DoNotRetryIOException` if the bytes are no such message, as for every message.
     pub(in crate::client) fn of(message: Bytes) -> Answer<GetRequest> {
         if let Some((region, get)) = places(&message) {
-            return Ok(GetRequest { region: message.slice(region), get: message.slice(get) });
+            return Ok(GetRequest { region: message.slice(region), bytes: message, get });
         }
         Ok(GetRequest::from(&proto::GetRequest::decode(message).map_err(malformed)?))
     }
@@ -43,14 +45,15 @@ impl GetRequest {
     /// # Errors
     /// If it is no such message, or asks for what cannot be answered.
     pub(in crate::client) fn get(&self) -> Answer<Get> {
-        let get = GETS.with_borrow_mut(|gets| gets.read(&self.get));
+        let get = GETS.with_borrow_mut(|gets| gets.read(&self.bytes, self.get.clone()));
         Ok(get.map_err(malformed)??)
     }
 }
 
 impl From<&proto::GetRequest> for GetRequest {
     fn from(request: &proto::GetRequest) -> GetRequest {
-        GetRequest { region: request.region.value.clone(), get: request.get.encode_to_vec().into() }
+        let bytes = Bytes::from(request.get.encode_to_vec());
+        GetRequest { region: request.region.value.clone(), get: 0..bytes.len(), bytes }
     }
 }
 

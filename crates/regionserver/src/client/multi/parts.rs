@@ -28,7 +28,7 @@ const SECOND_MESSAGE: u8 = 0x12;
 
 /// The key of an entry, its length and index, the key of its result and the length of that.
 const ENTRY_HEAD_LEN_MAX: usize = 3 + 3 * 10;
-/// Bytes of a result whose cells are behind the message, and more: such a one is written together with its head.
+/// Bytes of a result whose cells are behind the message, and more: it is written together with its head.
 const SMALL_RESULT_LEN_MAX: usize = 16;
 /// Bytes of an entry whose cells are behind the message.
 const SMALL_ENTRY_LEN: usize = 14;
@@ -65,8 +65,8 @@ impl MultiParts {
 
     /// The regions' parts, in order.
     pub(super) fn regions(&self) -> impl Iterator<Item = Answer<RegionParts>> + use<> {
-        Messages { bytes: self.bytes.clone(), field: REQUEST_REGION_ACTION }
-            .map(|part| part.and_then(RegionParts::of).map_err(malformed))
+        let (bytes, messages) = (self.bytes.clone(), Messages::of(&self.bytes, REQUEST_REGION_ACTION));
+        messages.map(move |part| part.and_then(|at| RegionParts::of(bytes.slice(at))).map_err(malformed))
     }
 }
 
@@ -77,18 +77,25 @@ impl RegionParts {
         Ok(RegionParts { rest: proto::RegionAction::decode(rest.freeze())?, actions, bytes })
     }
 
+    /// The part itself.
+    pub(super) fn bytes(&self) -> &Bytes {
+        &self.bytes
+    }
+
     /// The actions, each decoded when it is asked for.
     pub(super) fn actions(&self) -> impl Iterator<Item = Answer<proto::Action>> + use<> {
-        self.messages().map(|action| action.and_then(proto::Action::decode).map_err(malformed))
+        let (bytes, messages) = (self.bytes.clone(), self.messages());
+        messages.map(move |at| at.and_then(|at| proto::Action::decode(bytes.slice(at))).map_err(malformed))
     }
 
     /// The same, with their indexes, where those that are Gets and nothing else are not decoded.
     pub(super) fn actions_or_gets(&self) -> impl Iterator<Item = Answer<(Option<u32>, Part)>> + use<> {
-        self.messages().map(|action| action.and_then(part_of).map_err(malformed))
+        let (bytes, messages) = (self.bytes.clone(), self.messages());
+        messages.map(move |at| at.and_then(|at| part_of(&bytes, at)).map_err(malformed))
     }
 
     fn messages(&self) -> Messages {
-        Messages { bytes: self.bytes.clone(), field: REGION_ACTION_ACTION }
+        Messages::of(&self.bytes, REGION_ACTION_ACTION)
     }
 }
 
@@ -96,16 +103,16 @@ impl RegionParts {
 // It is taken apart at once: a box would be one more allocation for each row that is written.
 #[allow(clippy::large_enum_variant)]
 pub(super) enum Part {
-    /// A Get: the bytes of its message.
-    Get(Bytes),
+    /// A Get: where in the region's part its message is.
+    Get(Range<usize>),
     Action(proto::Action),
 }
 
-fn part_of(action: Bytes) -> Result<(Option<u32>, Part), DecodeError> {
-    if let Some((index, get)) = index_and_get(&action) {
-        return Ok((index, Part::Get(action.slice(get))));
+fn part_of(bytes: &Bytes, at: Range<usize>) -> Result<(Option<u32>, Part), DecodeError> {
+    if let Some((index, get)) = index_and_get(&bytes[at.clone()]) {
+        return Ok((index, Part::Get(at.start + get.start..at.start + get.end)));
     }
-    let action = proto::Action::decode(action)?;
+    let action = proto::Action::decode(bytes.slice(at))?;
     Ok((action.index, Part::Action(action)))
 }
 
@@ -146,39 +153,46 @@ fn split(mut bytes: &[u8], field: u32, rest: &mut BytesMut) -> Result<usize, Dec
     Ok(count)
 }
 
-/// The messages of one repeated field.
+/// Where the messages of one repeated field are.
 struct Messages {
     bytes: Bytes,
+    // What is not walked over yet begins here.
+    at: usize,
     field: u32,
 }
 
 impl Messages {
-    fn step(&mut self) -> Result<Option<Bytes>, DecodeError> {
-        // Fields are walked over as a slice: each step on the shared bytes would cost an atomic operation or two.
-        let mut rest = &self.bytes[..];
+    fn of(bytes: &Bytes, field: u32) -> Messages {
+        Messages { bytes: bytes.clone(), at: 0, field }
+    }
+
+    fn step(&mut self) -> Result<Option<Range<usize>>, DecodeError> {
+        let len = self.bytes.len();
+        let mut rest = &self.bytes[self.at..];
         while rest.has_remaining() {
             let (number, wire_type) = decode_key(&mut rest)?;
             if number != self.field || wire_type != WireType::LengthDelimited {
                 skip_field(wire_type, number, &mut rest, DecodeContext::default())?;
                 continue;
             }
-            let len = decode_varint(&mut rest)?;
-            let len = usize::try_from(len).unwrap_or(usize::MAX).min(rest.len());
-            self.bytes.advance(self.bytes.len() - rest.len());
-            return Ok(Some(self.bytes.split_to(len)));
+            let message_len = decode_varint(&mut rest)?;
+            let message_len = usize::try_from(message_len).unwrap_or(usize::MAX).min(rest.len());
+            let start = len - rest.len();
+            self.at = start + message_len;
+            return Ok(Some(start..self.at));
         }
-        self.bytes.clear();
+        self.at = len;
         Ok(None)
     }
 }
 
 impl Iterator for Messages {
-    type Item = Result<Bytes, DecodeError>;
+    type Item = Result<Range<usize>, DecodeError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         let next = self.step();
         if next.is_err() {
-            self.bytes.clear();
+            self.at = self.bytes.len();
         }
         next.transpose()
     }
@@ -213,27 +227,26 @@ impl RegionAnswer {
         }
     }
 
-    /// A `ResultOrException` that has a result: most entries of most answers, so it is not made first.
+    /// A `ResultOrException` that has a result; it is not made first.
     fn push_result(&mut self, index: u32, result: &proto::Result) {
         let result_len = result.encoded_len();
-        let index_len = 1 + encoded_len_varint(u64::from(index));
-        let entry_len = index_len + 1 + encoded_len_varint(result_len as u64) + result_len;
+        let mut head = [0; ENTRY_HEAD_LEN_MAX];
+        let mut rest = &mut head[..];
+        put_head(index, result_len, &mut rest);
+        let len = ENTRY_HEAD_LEN_MAX - rest.len();
+        self.bytes.put_slice(&head[..len]);
+        result.encode_raw(&mut self.bytes);
+    }
+
+    /// Adds a result whose cells, so many, are the next ones behind the message.
+    pub(super) fn push_cells(&mut self, index: u32, cells: usize) {
         let mut head = [0; ENTRY_HEAD_LEN_MAX + SMALL_RESULT_LEN_MAX];
         let mut rest = &mut head[..];
-        rest.put_u8(FIRST_MESSAGE);
-        encode_varint(entry_len as u64, &mut rest);
-        rest.put_u8(FIRST_NUMBER);
-        encode_varint(u64::from(index), &mut rest);
-        rest.put_u8(SECOND_MESSAGE);
-        encode_varint(result_len as u64, &mut rest);
-        if result_len <= SMALL_RESULT_LEN_MAX {
-            result.encode_raw(&mut rest);
-        }
-        let head_len = ENTRY_HEAD_LEN_MAX + SMALL_RESULT_LEN_MAX - rest.len();
-        self.bytes.put_slice(&head[..head_len]);
-        if result_len > SMALL_RESULT_LEN_MAX {
-            result.encode_raw(&mut self.bytes);
-        }
+        let result_len = wire::convert::result::in_block_len(cells);
+        put_head(index, result_len, &mut rest);
+        wire::convert::result::put_in_block(cells, &mut rest);
+        let len = ENTRY_HEAD_LEN_MAX + SMALL_RESULT_LEN_MAX - rest.len();
+        self.bytes.put_slice(&head[..len]);
     }
 
     /// Adds the answer to one action.
@@ -287,6 +300,18 @@ impl MultiAnswer {
     }
 }
 
+/// What is in front of the result of so many bytes in a `ResultOrException`.
+fn put_head(index: u32, result_len: usize, out: &mut impl BufMut) {
+    let index_len = 1 + encoded_len_varint(u64::from(index));
+    let entry_len = index_len + 1 + encoded_len_varint(result_len as u64) + result_len;
+    out.put_u8(FIRST_MESSAGE);
+    encode_varint(entry_len as u64, out);
+    out.put_u8(FIRST_NUMBER);
+    encode_varint(u64::from(index), out);
+    out.put_u8(SECOND_MESSAGE);
+    encode_varint(result_len as u64, out);
+}
+
 fn put_message(out: &mut BytesMut, key: u8, message: &impl Message) {
     out.put_u8(key);
     message.encode_length_delimited(out).expect("a growing buffer has room");
@@ -331,10 +356,12 @@ mod tests {
         let without_index = proto::Action { index: None, ..plain.clone() };
         let both = proto::Action { mutation: Some(proto::MutationProto::default()), ..plain.clone() };
         let twice = [plain.encode_to_vec(), plain.encode_to_vec()].concat();
-        let part = |bytes: Vec<u8>| part_of(bytes.into()).unwrap();
+        // Among others.
+        let part = |action: &[u8]| part_of(&Bytes::from([b"xx", action, b"y"].concat()), 2..2 + action.len());
         for (action, index) in [(&plain, Some(7)), (&without_index, None)] {
-            match part(action.encode_to_vec()) {
-                (of, Part::Get(bytes)) => assert_eq!((of, &bytes[..]), (index, &get.encode_to_vec()[..])),
+            let bytes = [b"xx", &action.encode_to_vec()[..]].concat();
+            match part(&action.encode_to_vec()).unwrap() {
+                (of, Part::Get(at)) => assert_eq!((of, &bytes[at]), (index, &get.encode_to_vec()[..])),
                 _ => panic!("{action:?}"),
             }
         }
@@ -342,27 +369,28 @@ mod tests {
             [(both.encode_to_vec(), Some(7)), (action(9).encode_to_vec(), Some(9)), (twice, Some(7))]
         {
             let decoded = proto::Action::decode(&bytes[..]).unwrap();
-            match part(bytes) {
+            match part(&bytes).unwrap() {
                 (of, Part::Action(action)) => assert_eq!((of, action), (index, decoded)),
                 _ => panic!("{decoded:?}"),
             }
         }
         let cut = plain.encode_to_vec();
-        assert!((1..cut.len()).all(|len| len == 2 || part_of(cut[..len].to_vec().into()).is_err()));
+        assert!((1..cut.len()).all(|len| len == 2 || part(&cut[..len]).is_err()));
     }
 
     #[test]
     fn results_are_the_entry_that_they_stand_for() {
         for (index, cells) in [(0, 0), (1, 3), (200, 0), (70_000, 300)] {
             let result = wire::convert::result::in_block(cells);
-            let (mut short, mut long) = (RegionAnswer::default(), RegionAnswer::default());
+            let [mut short, mut shorter, mut long] = [(); 3].map(|()| RegionAnswer::default());
             short.push_outcome(index, Ok(result.clone()));
+            shorter.push_cells(index, cells);
             long.push(&proto::ResultOrException {
                 index: Some(index),
                 result: Some(result),
                 ..proto::ResultOrException::default()
             });
-            assert_eq!(short.bytes, long.bytes);
+            assert_eq!([short.bytes, shorter.bytes], [long.bytes.clone(), long.bytes]);
         }
     }
 

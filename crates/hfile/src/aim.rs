@@ -9,6 +9,7 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
+use cell::schema::BlockEncoding;
 use cell::{CellOrder, key};
 
 use crate::block::Block;
@@ -27,10 +28,12 @@ pub struct Aim {
 
 impl Aim {
     /// Seeks the block for `key`, which is in front of all cells of its row, if it and the way to it are in `source` and were
-    /// checked against each other by a cursor. The processor is asked for the block.
+    /// checked against each other by a cursor, and if its cells can be entered in the middle. The processor is asked for the
+    /// block.
     pub fn at(file: &Arc<Reader>, key: &[u8], source: &dyn BlockSource) -> Option<Aim> {
         debug_assert!(key::is_first_on_row(key));
-        if file.assigned_seq_id().is_some() {
+        let is_plain = matches!(file.info().encoding, BlockEncoding::None | BlockEncoding::RowIndexV1);
+        if file.assigned_seq_id().is_some() || !is_plain {
             return None;
         }
         let (order, row) = (file.order(), key::row(key));

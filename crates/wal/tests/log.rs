@@ -7,6 +7,7 @@ mod support;
 use std::sync::Arc;
 use std::time::Duration;
 
+use base::env::TaskClass;
 use base::testing;
 use bytes::{BufMut, Bytes, BytesMut};
 use fs::faulty::{Fault, Faulty, Operation, Plan, Rule};
@@ -44,6 +45,43 @@ async fn edits_are_told_in_order_in_few_groups() {
     assert_eq!(log.figures().groups, 1);
     let (entries, _) = read_all(&memory, &logs(&memory, "WALs/s").await[0]).await.unwrap();
     assert_eq!(entries.len(), 500 + 166);
+}
+
+/// Ten writers, each of whom thinks for a millisecond when he was told, and a disk that takes five for a sync.
+#[tokio::test(start_paused = true)]
+async fn writers_who_come_back_soon_share_their_syncs() {
+    const WRITERS: usize = 10;
+    const ROUNDS: usize = 60;
+    let env = testing::env(3);
+    let plan = Plan::new(env.clock.clone())
+        .rule(Rule::new(Fault::Delay(Duration::from_millis(5))).on(Operation::Sync));
+    let (log, _) = start(&env, Arc::new(Faulty::new(Arc::new(MemoryFs::new()), plan)), options()).await;
+    let told: Vec<_> = (0..WRITERS).map(|_| Acks::new()).collect();
+    for (writer, acks) in told.iter().cloned().enumerate() {
+        let (log, clock) = (log.clone(), env.clock.clone());
+        env.spawn(TaskClass::Service, async move {
+            clock.sleep(Duration::from_millis(writer as u64 / 2)).await;
+            for round in 1..=ROUNDS {
+                log.append(edit(&region_name(writer), round as u64, b"value", &acks));
+                acks.wait(round).await;
+                clock.sleep(Duration::from_millis(1)).await;
+            }
+        });
+    }
+    for acks in &told {
+        acks.wait(ROUNDS).await;
+    }
+    let groups = log.figures().groups as usize;
+    assert!(groups < ROUNDS + ROUNDS / 10, "{groups}");
+    // One who is left alone does not wait for the others again and again.
+    let acks = Acks::new();
+    let began = env.clock.monotonic();
+    for round in 1..=100 {
+        log.append(edit(&region_name(WRITERS), round as u64, b"value", &acks));
+        acks.wait(round).await;
+    }
+    let took = env.clock.monotonic() - began;
+    assert!(took < Duration::from_millis(100 * 5 + 20), "{took:?}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -195,23 +195,31 @@ impl Answering<'_> {
         let mut batch = Gathered::default();
         let mut gets = Vec::new();
         let changes_max = self.server.options().minibatch_changes;
-        for (position, action) in actions.actions_or_gets().enumerate() {
-            let (index, part) = action?;
-            let index = index.unwrap_or(position as u32);
-            let get = match &part {
-                Part::Get(at) => Some(self.gets.read(actions.bytes(), at.clone()).map_err(malformed)?),
-                Part::Action(action) => action.get.as_ref().map(from_proto::get),
+        for (position, part) in actions.parts().enumerate() {
+            let position = position as u32;
+            let (index, get) = match part? {
+                Part::Get(index, at) => {
+                    (index, Some(self.gets.read(actions.bytes(), at).map_err(malformed)?))
+                }
+                Part::Other(at) => {
+                    self.get_all(region, &mut gets, &mut answer).await;
+                    let action = actions.action(at)?;
+                    let get = action.get.as_ref().map(from_proto::get);
+                    if get.is_none() {
+                        let index = action.index.unwrap_or(position);
+                        self.act(region, index, &action, &mut batch, &mut answer).await;
+                    }
+                    (action.index, get)
+                }
             };
             if !matches!(get, Some(Ok(_))) || gets.len() >= GETS_AIMED_AT {
                 self.get_all(region, &mut gets, &mut answer).await;
             }
-            match (get, part) {
-                (Some(Ok(get)), _) => gets.push((index, get)),
-                (Some(Err(refused)), _) => answer.push(&failed_entry(index, &refused.into())),
-                (None, Part::Action(action)) => {
-                    self.act(region, index, &action, &mut batch, &mut answer).await;
-                }
-                (None, Part::Get(_)) => unreachable!("it was read or refused"),
+            let index = index.unwrap_or(position);
+            match get {
+                Some(Ok(get)) => gets.push((index, get)),
+                Some(Err(refused)) => answer.push(&failed_entry(index, &refused.into())),
+                None => {}
             }
             if batch.is_full(changes_max) {
                 batch.carry_out(region, &mut answer).await;

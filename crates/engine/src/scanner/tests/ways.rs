@@ -67,7 +67,7 @@ fn turn_over(
     mut dice: impl FnMut() -> u64,
 ) {
     let at = dice() as usize % FAMILIES.len();
-    if dice() % 3 == 0 && region.stores[at].view.snapshot.is_none() {
+    if dice().is_multiple_of(3) && region.stores[at].view.snapshot.is_none() {
         return region.freeze(at);
     }
     // Markers go in a major compaction, so what they hide must be among the files.
@@ -179,7 +179,7 @@ proptest! {
                     prop_assert_eq!(resting.rows_seen_and_returned(), awake.rows_seen_and_returned());
                 }
                 drop(resting.rest());
-                if dice() % 2 == 0 {
+                if dice().is_multiple_of(2) {
                     turn_over(&mut region, compaction, resting.read_point(), &mut dice);
                 }
                 if resting.is_resting() {

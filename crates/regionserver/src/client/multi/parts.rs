@@ -88,10 +88,15 @@ impl RegionParts {
         messages.map(move |at| at.and_then(|at| proto::Action::decode(bytes.slice(at))).map_err(malformed))
     }
 
-    /// The same, with their indexes, where those that are Gets and nothing else are not decoded.
-    pub(super) fn actions_or_gets(&self) -> impl Iterator<Item = Answer<(Option<u32>, Part)>> + use<> {
+    /// What kinds of actions there are, none of them decoded.
+    pub(super) fn parts(&self) -> impl Iterator<Item = Answer<Part>> + use<> {
         let (bytes, messages) = (self.bytes.clone(), self.messages());
-        messages.map(move |at| at.and_then(|at| part_of(&bytes, at)).map_err(malformed))
+        messages.map(move |at| at.map(|at| part_of(&bytes, at)).map_err(malformed))
+    }
+
+    /// The action that [`parts`](Self::parts) found at this place.
+    pub(super) fn action(&self, at: Range<usize>) -> Answer<proto::Action> {
+        proto::Action::decode(self.bytes.slice(at)).map_err(malformed)
     }
 
     fn messages(&self) -> Messages {
@@ -99,21 +104,20 @@ impl RegionParts {
     }
 }
 
-/// An action.
-// It is taken apart at once: a box would be one more allocation for each row that is written.
-#[allow(clippy::large_enum_variant)]
+/// Where an action is in its region's part. (An action that is decoded is large, and would be moved from hand to hand.)
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Part {
-    /// A Get: where in the region's part its message is.
-    Get(Range<usize>),
-    Action(proto::Action),
+    /// A Get and nothing else: its index, and where its own message is.
+    Get(Option<u32>, Range<usize>),
+    /// Any other.
+    Other(Range<usize>),
 }
 
-fn part_of(bytes: &Bytes, at: Range<usize>) -> Result<(Option<u32>, Part), DecodeError> {
-    if let Some((index, get)) = index_and_get(&bytes[at.clone()]) {
-        return Ok((index, Part::Get(at.start + get.start..at.start + get.end)));
+fn part_of(bytes: &[u8], at: Range<usize>) -> Part {
+    match index_and_get(&bytes[at.clone()]) {
+        Some((index, get)) => Part::Get(index, at.start + get.start..at.start + get.end),
+        None => Part::Other(at),
     }
-    let action = proto::Action::decode(bytes.slice(at))?;
-    Ok((action.index, Part::Action(action)))
 }
 
 /// The index and the place of the Get of an action that has nothing else, in this order.
@@ -356,26 +360,19 @@ mod tests {
         let without_index = proto::Action { index: None, ..plain.clone() };
         let both = proto::Action { mutation: Some(proto::MutationProto::default()), ..plain.clone() };
         let twice = [plain.encode_to_vec(), plain.encode_to_vec()].concat();
-        // Among others.
-        let part = |action: &[u8]| part_of(&Bytes::from([b"xx", action, b"y"].concat()), 2..2 + action.len());
         for (action, index) in [(&plain, Some(7)), (&without_index, None)] {
-            let bytes = [b"xx", &action.encode_to_vec()[..]].concat();
-            match part(&action.encode_to_vec()).unwrap() {
-                (of, Part::Get(at)) => assert_eq!((of, &bytes[at]), (index, &get.encode_to_vec()[..])),
-                _ => panic!("{action:?}"),
+            // Among others.
+            let (len, bytes) = (action.encoded_len(), [b"xx", &action.encode_to_vec()[..], b"y"].concat());
+            match part_of(&bytes, 2..2 + len) {
+                Part::Get(of, at) => assert_eq!((of, &bytes[at]), (index, &get.encode_to_vec()[..])),
+                Part::Other(_) => panic!("{action:?}"),
             }
         }
-        for (bytes, index) in
-            [(both.encode_to_vec(), Some(7)), (action(9).encode_to_vec(), Some(9)), (twice, Some(7))]
-        {
-            let decoded = proto::Action::decode(&bytes[..]).unwrap();
-            match part(&bytes).unwrap() {
-                (of, Part::Action(action)) => assert_eq!((of, action), (index, decoded)),
-                _ => panic!("{decoded:?}"),
-            }
+        for bytes in [both.encode_to_vec(), action(9).encode_to_vec(), twice] {
+            assert_eq!(part_of(&bytes, 0..bytes.len()), Part::Other(0..bytes.len()));
         }
         let cut = plain.encode_to_vec();
-        assert!((1..cut.len()).all(|len| len == 2 || part(&cut[..len]).is_err()));
+        assert!((1..cut.len()).all(|len| part_of(&cut, 0..len) == Part::Other(0..len)));
     }
 
     #[test]

@@ -71,12 +71,6 @@ pub enum Error {
         /// Bytes it had when the room was used up.
         bytes: usize,
     },
-    /// What a scanner saw when it began is not kept any more: scan again from where it was.
-    #[error("what was visible at {read_point} is not kept any more")]
-    Outlived {
-        /// The scanner's read point.
-        read_point: u64,
-    },
     /// Stored bytes fail their check: retrying this copy is useless, a person is wanted.
     #[error("corrupt {file} at {offset}: {what}")]
     Corrupt {

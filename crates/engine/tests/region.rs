@@ -442,7 +442,7 @@ fn a_scanner_at_rest_holds_neither_files_nor_memstores() {
         region.compact(None, CompactionKind::Major).await.unwrap();
         let archived = names(&memory, &format!("archive/{}", store_dir())).await;
         assert!(inputs.iter().all(|input| archived.contains(input)), "{archived:?}");
-        region.wake(&mut scanner).unwrap();
+        region.wake(&mut scanner);
         drive(&mut scanner, &mut Limits::default(), &mut list).await.unwrap();
         let shown = |(cell, _): &(KeyValue, u64)| {
             format!("{}={}", cell.view(0).row().escape_ascii(), cell.view(0).value.escape_ascii())

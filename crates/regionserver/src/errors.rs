@@ -15,7 +15,6 @@ pub fn java_exception(error: &Error) -> JavaException {
         Error::NoRoom { .. } => JavaException::new(class::CALL_QUEUE_TOO_BIG, message),
         Error::ReadOnly { .. } => JavaException::do_not_retry("region is read only"),
         Error::BadRequest { .. } => JavaException::do_not_retry(message),
-        Error::Outlived { .. } => JavaException::new(class::SCANNER_RESET, message),
         Error::Corrupt { .. } => JavaException::new(class::CORRUPT_HFILE, message),
         Error::Unsupported { .. } => JavaException::unsupported(message),
         Error::Fs(_) | Error::Incompatible { .. } => JavaException::io(message),

@@ -47,21 +47,10 @@ impl Region {
     }
 
     /// Wakes a scanner of this region that rests; nothing happens to another.
-    ///
-    /// # Errors
-    /// [`Error::Outlived`], which cannot be for one whose read point was the newest when it began, unless files that were
-    /// bulk loaded since hide what they lack.
-    pub fn wake(&self, scanner: &mut RegionScanner) -> Result<()> {
-        if !scanner.is_resting() {
-            return Ok(());
+    pub fn wake(&self, scanner: &mut RegionScanner) {
+        if scanner.is_resting() {
+            scanner.wake(self.rules.iter().zip(&self.view.load().stores));
         }
-        let view = self.view.load();
-        let read_point = scanner.read_point();
-        if read_point < view.readable_since() {
-            return Err(Error::Outlived { read_point });
-        }
-        scanner.wake(self.rules.iter().zip(&view.stores));
-        Ok(())
     }
 
     /// Whether an idle scanner of this region holds memstores that were flushed or files that were compacted away.
@@ -79,6 +68,9 @@ impl Region {
         let loader = self.services.loader.clone();
         let mut scanner = RegionScanner::new(stores, self.table.order(), &scan, guard, now_ms, loader)?;
         scanner.limit_rows(self.options().row_bytes_max);
+        if scan.read_point.is_some() {
+            scanner.stay_awake();
+        }
         if scan.selection.filter.is_some() {
             scanner.seed(&scan, self.services.env.random.next_u64())?;
         }

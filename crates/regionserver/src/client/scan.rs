@@ -134,10 +134,7 @@ async fn go_on(
             return Err(exception);
         }
     };
-    if let Err(error) = open.region.wake(&mut open.scanner) {
-        server.scanners().forget(id);
-        return Err(reset(&error));
-    }
+    open.region.wake(&mut open.scanner);
     let default_rows = if request.close_scanner() { 0 } else { 1 };
     fetch(server, id, open, request, default_rows, (context, quota)).await
 }

@@ -2,7 +2,9 @@
 //!
 //! A scanner stands on blocks, and its views hold memstores that may have been flushed since and files that may have been
 //! compacted away. At rest it has none of them, but for each store the place where it goes on. When it wakes it takes the
-//! views of that time: its read point was registered all along, so they hold all that it may see (see [`crate::store`]).
+//! views of that time. They hold all that it may see, for its read point was registered all along, and was the newest when it was:
+//! a compaction that had begun before keeps what is visible at an older one. A scanner with an older read point does not
+//! rest.
 //!
 //! What a compaction may drop before the eyes of readers, as HBase's does (versions beyond the limit, of which a time range
 //! shows some; what raw scans show), it may then have dropped.
@@ -34,7 +36,10 @@ impl RegionScanner {
             Phase::Begin => Some(merge.place_before_row(row)),
             Phase::Start | Phase::Enter | Phase::Row(_) | Phase::Cut(..) | Phase::Done => None,
         };
-        if self.resting || matches!(self.phase, Phase::Enter | Phase::Row(_) | Phase::Cut(..)) {
+        if self.resting
+            || self.stays_awake
+            || matches!(self.phase, Phase::Enter | Phase::Row(_) | Phase::Cut(..))
+        {
             return LetGo::default();
         }
         let mut held = Vec::with_capacity(self.stores.len());
@@ -49,6 +54,12 @@ impl RegionScanner {
         }
         self.resting = true;
         LetGo { _stores: held }
+    }
+
+    /// Never rests: its read point was not the newest when it was registered, so that only its own views are known to have all that
+    /// it may see.
+    pub(crate) fn stay_awake(&mut self) {
+        self.stays_awake = true;
     }
 
     /// Whether it rests.

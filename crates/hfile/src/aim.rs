@@ -27,8 +27,8 @@ pub struct Aim {
 }
 
 impl Aim {
-    /// Seeks the block for `key`, which is in front of all cells of its row, if it and the way to it are in `source` and were
-    /// checked against each other by a cursor, and if its cells can be entered in the middle. The processor is asked for the
+    /// Seeks the block for `key`, which is in front of all cells of its row, if it and the way to it are in `source`, and the way was
+    /// checked by a cursor, and if its cells can be entered in the middle. The processor is asked for the
     /// block.
     pub fn at(file: &Arc<Reader>, key: &[u8], source: &dyn BlockSource) -> Option<Aim> {
         debug_assert!(key::is_first_on_row(key));

@@ -93,7 +93,9 @@ impl Committer {
                 return;
             }
             if idle {
+                let began = self.env.clock.monotonic();
                 self.wait().await;
+                self.gathering.idle(self.env.clock.monotonic().saturating_sub(began));
                 continue;
             }
             if !edits.is_empty() {
@@ -122,7 +124,8 @@ impl Committer {
             () = self.env.clock.sleep(wait.patience) => {}
         }
         self.shared.wake_at_first();
-        self.gathering.waited(self.env.clock.monotonic().saturating_sub(began));
+        let took = self.env.clock.monotonic().saturating_sub(began);
+        self.gathering.waited(self.shared.queued_edits() >= wait.edits, took);
     }
 
     async fn wait(&mut self) {

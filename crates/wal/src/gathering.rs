@@ -2,7 +2,7 @@
 //!
 //! Whoever waits for his edit to be committed before he makes the next comes back soon after he was told. Of several such
 //! the edits of one half wait while the sync for the other half runs, so that each sync serves one half. To wait until all
-//! are back spares every second sync, and where that takes no longer than a sync nobody is served later than before.
+//! are back spares every second sync, and where that takes no longer than a sync all are served as soon as before.
 //!
 //! Whether they come back can only be tried. What took longer than a sync is not tried again soon.
 
@@ -10,6 +10,8 @@ use std::time::Duration;
 
 /// A shorter sync costs too little to be worth a wait.
 const SYNC_MIN: Duration = Duration::from_micros(50);
+/// A longer one comes of a disk in trouble, or of much that was written: nobody is to wait that long in vain.
+const SYNC_MAX: Duration = Duration::from_millis(10);
 /// What timers can tell apart.
 const PATIENCE_MIN: Duration = Duration::from_millis(1);
 /// Groups between two tries at most.
@@ -44,7 +46,7 @@ impl Gathering {
     /// Whether to wait before the next group is taken from a queue of so many edits. What came of it is
     /// [told](Gathering::waited).
     pub(crate) fn wait(&mut self, queued: usize) -> Option<Wait> {
-        if queued == 0 || queued >= self.expected || self.sync < SYNC_MIN {
+        if queued == 0 || queued >= self.expected || !(SYNC_MIN..=SYNC_MAX).contains(&self.sync) {
             return None;
         }
         if self.pause > 0 {
@@ -54,13 +56,20 @@ impl Gathering {
         Some(Wait { edits: self.expected, patience: self.sync.max(PATIENCE_MIN) })
     }
 
-    /// A wait took so long.
-    pub(crate) fn waited(&mut self, took: Duration) {
-        if took <= self.sync {
+    /// A wait took so long, and all came who were waited for, or not.
+    pub(crate) fn waited(&mut self, all_came: bool, took: Duration) {
+        if all_came && took <= self.sync {
             self.next_pause = (self.next_pause / 2).max(1);
         } else {
             self.pause = self.next_pause;
             self.next_pause = (self.next_pause * 2).min(PAUSE_MAX);
+        }
+    }
+
+    /// Nobody wrote for so long: who was told is not about to come back.
+    pub(crate) fn idle(&mut self, time: Duration) {
+        if time > self.sync {
+            self.expected = 0;
         }
     }
 
@@ -89,7 +98,7 @@ mod tests {
         let mut gathering = of_two_halves();
         let wait = gathering.wait(5).unwrap();
         assert_eq!(wait, Wait { edits: 10, patience: PATIENCE_MIN });
-        gathering.waited(SYNC / 2);
+        gathering.waited(true, SYNC / 2);
         gathering.committed(10, SYNC, 0);
         assert_eq!(gathering.wait(1).map(|wait| wait.edits), Some(10));
         assert_eq!(gathering.wait(10), None, "all are back");
@@ -106,10 +115,21 @@ mod tests {
     }
 
     #[test]
-    fn nobody_waits_for_a_quick_sync() {
-        let mut gathering = Gathering::new();
-        gathering.committed(5, SYNC_MIN / 2, 5);
-        assert_eq!(gathering.wait(5), None);
+    fn nobody_waits_where_syncs_are_quick_or_slow() {
+        for sync in [SYNC_MIN / 2, SYNC_MAX * 2] {
+            let mut gathering = Gathering::new();
+            gathering.committed(5, sync, 5);
+            assert_eq!(gathering.wait(5), None);
+        }
+    }
+
+    #[test]
+    fn nobody_waits_for_those_of_long_ago() {
+        let mut gathering = of_two_halves();
+        gathering.idle(SYNC / 2);
+        assert!(gathering.wait(1).is_some());
+        gathering.idle(SYNC * 2);
+        assert_eq!(gathering.wait(1), None);
     }
 
     #[test]
@@ -119,7 +139,7 @@ mod tests {
         for _ in 0..10_000 {
             if gathering.wait(5).is_some() {
                 tries += 1;
-                gathering.waited(SYNC * 2);
+                gathering.waited(true, SYNC * 2);
             }
             gathering.committed(5, SYNC, 5);
         }
@@ -129,7 +149,7 @@ mod tests {
         for _ in 0..10_000 {
             if gathering.wait(5).is_some() {
                 tries += 1;
-                gathering.waited(SYNC / 2);
+                gathering.waited(true, SYNC / 2);
             }
             gathering.committed(5, SYNC, 5);
         }
@@ -140,7 +160,7 @@ mod tests {
     fn who_leaves_is_waited_for_once() {
         let mut gathering = of_two_halves();
         assert!(gathering.wait(9).is_some());
-        gathering.waited(PATIENCE_MIN);
+        gathering.waited(false, PATIENCE_MIN);
         gathering.committed(9, SYNC, 0);
         assert_eq!(gathering.wait(5), None, "a pause");
         gathering.committed(5, SYNC, 4);

@@ -53,7 +53,8 @@ impl Region {
         }
     }
 
-    /// Whether an idle scanner of this region holds memstores that were flushed or files that were compacted away.
+    /// Whether an idle scanner of this region holds memstores that were flushed or files that were compacted away, and would let
+    /// go of them.
     pub fn has_moved_on_from(&self, scanner: &RegionScanner) -> bool {
         scanner.holds_others_than(self.rules.iter().zip(&self.view.load().stores))
     }

@@ -84,6 +84,8 @@ impl Reads<'_> {
         let (view, read_point) = self.region.view_now();
         (self.view, self.read_point) = (Guard::into_inner(view), read_point);
         self.now_ms = self.region.now_ms();
+        // The region may have closed meanwhile.
+        self.checked = None;
     }
 }
 

@@ -18,7 +18,7 @@ pub(crate) struct Blocks {
     supplied: Vec<Supplied>,
 }
 
-struct Supplied {
+pub(crate) struct Supplied {
     block: Arc<Block>,
     // Set through a shared reference: cursors ask for blocks, they do not take them.
     taken: AtomicBool,
@@ -45,9 +45,9 @@ impl Blocks {
         });
     }
 
-    /// Lets go of all that was read ahead; what is needed after all is missed again.
-    pub(crate) fn drop_supplied(&mut self) {
-        self.supplied = Vec::new();
+    /// Gives away all that was read ahead; what is needed after all is missed again.
+    pub(crate) fn take_supplied(&mut self) -> Vec<Supplied> {
+        std::mem::take(&mut self.supplied)
     }
 
     /// The block, if it was supplied.

@@ -222,6 +222,9 @@ impl Merge {
 
     /// Where it goes on. Cells up to the end of the row `passed` do not come again; without one it has settled.
     pub(crate) fn place(&self, passed: Option<&[u8]>) -> Place {
+        if self.sources.is_empty() {
+            return Place::End { backward: self.backward };
+        }
         if self.backward {
             return Place::Before(self.target.clone());
         }

@@ -85,6 +85,7 @@ pub struct RegionScanner {
     slice_left: usize,
     clock_left: usize,
     resting: bool,
+    // Its own views are all that is known to have what it may see.
     stays_awake: bool,
     blocks: Blocks,
     runs: Runs,
@@ -297,7 +298,8 @@ impl RegionScanner {
         limits: &mut Limits,
         sink: &mut dyn ResultSink,
     ) -> std::result::Result<Progress, Stop> {
-        debug_assert!(!self.resting, "wake it first");
+        // At rest it would have no rows.
+        assert!(!self.resting, "wake it first");
         loop {
             if let Some(stopped) = self.advance(limits, sink)? {
                 return Ok(Progress {

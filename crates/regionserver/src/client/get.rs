@@ -41,7 +41,7 @@ pub(super) fn result_bytes(result: &proto::Result) -> usize {
 /// Where a row is read.
 pub(super) enum RowsFrom<'a, 'r> {
     Region(&'a Region),
-    /// It is one of several.
+    /// Of a batch.
     Reads(&'a mut Reads<'r>),
 }
 

@@ -108,7 +108,7 @@ async fn go_on(
     context: CallContext,
 ) -> Answer<Answered<proto::ScanResponse>> {
     let only_id = proto::ScanResponse { scanner_id: Some(id), ..proto::ScanResponse::default() };
-    let mut open = match server.scanners().take(id, request.next_call_seq) {
+    let open = match server.scanners().take(id, request.next_call_seq) {
         Ok(open) => open,
         Err(Refused::Ended) => return Ok((only_id, CellBlock::new())),
         Err(refused) => return Err(refusal(id, request, refused)),
@@ -134,7 +134,6 @@ async fn go_on(
             return Err(exception);
         }
     };
-    open.region.wake(&mut open.scanner);
     let default_rows = if request.close_scanner() { 0 } else { 1 };
     fetch(server, id, open, request, default_rows, (context, quota)).await
 }
@@ -162,6 +161,7 @@ async fn fetch(
     };
     let mut cells = CellBlock::new();
     if rows > 0 {
+        open.region.wake(&mut open.scanner);
         let mut limits = limits(server, &open, request, rows, context.timeout);
         limits.bytes = limits.bytes.min(quota.read_available().max(1));
         let mut results = Results::admitted(context.form, &mut cells, server.answers());

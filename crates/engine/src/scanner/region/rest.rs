@@ -7,11 +7,12 @@
 //! rest.
 //!
 //! What a compaction may drop before the eyes of readers, as HBase's does (versions beyond the limit, of which a time range
-//! shows some; what raw scans show), it may then have dropped.
+//! shows some; what raw scans show; what expires meanwhile), it may then have dropped.
 //!
 //! It can rest between two rows. Within one, cells of equal keys would have to be told apart by what was given already.
 
 use super::{Phase, RegionScanner};
+use crate::scanner::blocks::Supplied;
 use crate::scanner::merge::Merge;
 use crate::scanner::rules::FamilyRules;
 use crate::scanner::select::select;
@@ -22,13 +23,14 @@ use crate::store::StoreView;
 #[derive(Default)]
 pub struct LetGo {
     _stores: Vec<(Merge, Option<StoreView>)>,
+    _supplied: Vec<Supplied>,
 }
 
 impl RegionScanner {
     /// Lets go of what was read ahead and, between two rows, of everything that is not its own. It must be woken before its
     /// next call.
     pub fn rest(&mut self) -> LetGo {
-        self.blocks.drop_supplied();
+        let supplied = self.blocks.take_supplied();
         let (row, reversed) = (&self.row, self.rows.reversed);
         let place_of = |merge: &Merge| match self.phase {
             Phase::Find => Some(merge.place(Some(row))),
@@ -36,11 +38,8 @@ impl RegionScanner {
             Phase::Begin => Some(merge.place_before_row(row)),
             Phase::Start | Phase::Enter | Phase::Row(_) | Phase::Cut(..) | Phase::Done => None,
         };
-        if self.resting
-            || self.stays_awake
-            || matches!(self.phase, Phase::Enter | Phase::Row(_) | Phase::Cut(..))
-        {
-            return LetGo::default();
+        if !self.can_rest() {
+            return LetGo { _supplied: supplied, ..LetGo::default() };
         }
         let mut held = Vec::with_capacity(self.stores.len());
         for (at, store) in self.stores.iter_mut().enumerate() {
@@ -53,7 +52,13 @@ impl RegionScanner {
             self.phase = Phase::Find;
         }
         self.resting = true;
-        LetGo { _stores: held }
+        LetGo { _stores: held, _supplied: supplied }
+    }
+
+    fn can_rest(&self) -> bool {
+        !self.resting
+            && !self.stays_awake
+            && !matches!(self.phase, Phase::Enter | Phase::Row(_) | Phase::Cut(..))
     }
 
     /// Never rests: its read point was not the newest when it was registered, so that only its own views are known to have all that
@@ -81,14 +86,16 @@ impl RegionScanner {
         self.resting = false;
     }
 
-    /// Whether it holds memstores or files that its region does not have any more.
+    /// Whether it holds memstores or files that its region does not have any more, and could rest.
     pub(crate) fn holds_others_than<'a>(
         &self,
         stores: impl IntoIterator<Item = (&'a FamilyRules, &'a StoreView)>,
     ) -> bool {
-        stores.into_iter().any(|(rules, view)| {
-            let held = self.stores.iter().find(|store| *store.family() == rules.family);
-            held.and_then(|store| store.view()).is_some_and(|held| !held.is(view))
-        })
+        let mut stores = stores.into_iter();
+        self.can_rest()
+            && stores.any(|(rules, view)| {
+                let held = self.stores.iter().find(|store| *store.family() == rules.family);
+                held.and_then(|store| store.view()).is_some_and(|held| !held.is(view))
+            })
     }
 }

@@ -56,7 +56,8 @@ fn leading_filters() -> impl Strategy<Value = Option<Filter>> {
         [vec![("a", "b"), ("c", "d")], vec![("aa", "c")], vec![("b", "")], vec![("", "aa"), ("bb", "e")]];
     let ranges = proptest::sample::select(ranges.to_vec());
     let ranges = ranges.prop_map(move |ranges| ranges.into_iter().map(range).collect());
-    prop_oneof![2 => filters(), 1 => ranges.prop_map(|ranges| Some(Filter::MultiRowRange(ranges)))]
+    let counts = (1..4i32).prop_map(|limit| Some(Filter::ColumnCountGet { limit }));
+    prop_oneof![1 => counts, 2 => filters(), 1 => ranges.prop_map(|ranges| Some(Filter::MultiRowRange(ranges)))]
 }
 
 /// Flushes a store, or compacts it for readers at the read point and later.

@@ -231,7 +231,7 @@ impl RegionAnswer {
         }
     }
 
-    /// A `ResultOrException` that has a result; it is not made first.
+    /// A `ResultOrException` that has a result.
     fn push_result(&mut self, index: u32, result: &proto::Result) {
         let result_len = result.encoded_len();
         let mut head = [0; ENTRY_HEAD_LEN_MAX];

@@ -26,6 +26,13 @@ pub use scan::OpenScanner;
 
 use crate::server::RegionServer;
 
+/// Doors for the fuzzer to messages that are taken apart by hand, which nobody else needs.
+#[cfg(fuzzing)]
+pub mod fuzzing {
+    pub use super::get::fuzzing::get;
+    pub use super::multi::fuzzing::multi;
+}
+
 /// Callers in the same process take cells as ordinary clients do.
 const LOCAL_FORM: ResultForm = ResultForm::Block(Codec::KeyValue);
 

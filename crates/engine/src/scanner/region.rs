@@ -15,7 +15,6 @@ mod run;
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use cell::CellOrder;
 use cell::query::Scan;
 use hfile::{Block, Miss, Stop};
@@ -52,9 +51,9 @@ pub struct RegionScanner {
     order: CellOrder,
     scan: Scan,
     now_ms: i64,
-    rows: Rows,
+    // Of one row only.
+    is_single_row: bool,
     batch: u64,
-    cache_blocks: bool,
     // Those that are read on demand stand behind the others.
     stores: Vec<StoreScanner>,
     // How many decide which rows there are.
@@ -90,16 +89,6 @@ pub struct RegionScanner {
     blocks: Blocks,
     runs: Runs,
     guard: ReadGuard,
-}
-
-/// The rows wanted.
-struct Rows {
-    start: Bytes,
-    include_start: bool,
-    stop: Bytes,
-    include_stop: bool,
-    reversed: bool,
-    single: bool,
 }
 
 /// What a call does next.
@@ -175,16 +164,8 @@ impl RegionScanner {
             order,
             scan: scan.clone(),
             now_ms,
-            rows: Rows {
-                start: scan.start_row.clone(),
-                include_start: scan.include_start_row,
-                stop: scan.stop_row.clone(),
-                include_stop: scan.include_stop_row,
-                reversed: scan.reversed,
-                single: scan.is_single_row(),
-            },
+            is_single_row: scan.is_single_row(),
             batch: if scan.batch == 0 { u64::MAX } else { u64::from(scan.batch) },
-            cache_blocks: scan.selection.cache_blocks,
             stores: wanted,
             essential,
             joined: false,
@@ -272,8 +253,8 @@ impl RegionScanner {
     /// Loads what a miss named, and what is read next if rows are read in order.
     pub(crate) async fn load(&mut self, miss: &Miss) -> Result<()> {
         let loader = self.blocks.loader().clone();
-        let ahead = !self.rows.single && !self.rows.reversed;
-        let keep = if self.cache_blocks { Keep::All } else { Keep::Indexes };
+        let ahead = !self.is_single_row && !self.scan.reversed;
+        let keep = if self.scan.selection.cache_blocks { Keep::All } else { Keep::Indexes };
         for missed in miss.blocks.iter().filter(|_| ahead) {
             self.blocks.drop_before(missed.file.file_id(), missed.offset);
         }
@@ -345,9 +326,9 @@ impl RegionScanner {
 
     /// Sends all stores to the first row.
     fn start(&mut self) {
-        let Rows { start, include_start, reversed, .. } = &self.rows;
+        let Scan { start_row: start, include_start_row, reversed, .. } = &self.scan;
         for store in &mut self.stores[..self.essential] {
-            match (reversed, include_start) {
+            match (reversed, include_start_row) {
                 (false, true) => store.merge.seek_row(start),
                 (false, false) => store.merge.seek_behind_row(start),
                 (true, _) if start.is_empty() => store.merge.seek_before(Before::End),
@@ -398,7 +379,7 @@ impl RegionScanner {
             self.pending = Some(Stopped::Time);
         }
         let (order, stores) = (self.order, &self.stores[..self.essential]);
-        let found = match self.rows.reversed {
+        let found = match self.scan.reversed {
             false => {
                 let rows = stores.iter().filter_map(|store| store.merge.cell()).map(|cell| cell.row());
                 rows.min_by(|left, right| order.compare_rows(left, right))
@@ -408,7 +389,7 @@ impl RegionScanner {
                 rows.max_by(|left, right| order.compare_rows(left, right))
             }
         };
-        let Some(row) = found.filter(|row| self.rows.holds(order, row)) else {
+        let Some(row) = found.filter(|row| holds(&self.scan, order, row)) else {
             self.phase = Phase::Done;
             self.pending = None;
             return Ok(None);
@@ -416,7 +397,7 @@ impl RegionScanner {
         self.row.clear();
         self.row.extend_from_slice(row);
         self.phase = Phase::Begin;
-        if self.rows.reversed {
+        if self.scan.reversed {
             for store in &mut self.stores {
                 store.merge.enter_row(&self.row);
             }
@@ -456,7 +437,7 @@ impl RegionScanner {
             filter.end_row();
         }
         self.leave_row();
-        let goes_on = !self.rows.reversed && !self.rows.single;
+        let goes_on = !self.scan.reversed && !self.is_single_row;
         for store in self.stores[..self.essential].iter_mut().filter(|_| goes_on) {
             store.skip_row(&self.row);
         }
@@ -486,7 +467,7 @@ impl RegionScanner {
         {
             return Ok(Some(stopped));
         }
-        let goes_on = !self.rows.single && !self.rows.reversed;
+        let goes_on = !self.is_single_row && !self.scan.reversed;
         while let Some(store) = self.stores.get_mut(at) {
             self.phase = Phase::Row(at);
             if at >= self.essential && !self.joined {
@@ -662,12 +643,12 @@ impl RegionScanner {
     /// Sends the stores to the next row, if there may be one.
     fn leave_row(&mut self) {
         self.result = OpenResult::default();
-        if self.rows.single || self.is_filter_done() {
+        if self.is_single_row || self.is_filter_done() {
             self.phase = Phase::Done;
             return;
         }
         self.phase = Phase::Find;
-        if self.rows.reversed {
+        if self.scan.reversed {
             for store in &mut self.stores {
                 store.leave_row_backward(&self.row);
             }
@@ -675,18 +656,17 @@ impl RegionScanner {
     }
 }
 
-impl Rows {
-    /// Whether `row` is not behind the last row wanted.
-    fn holds(&self, order: CellOrder, row: &[u8]) -> bool {
-        if self.stop.is_empty() {
-            return true;
-        }
-        let ordering = match self.reversed {
-            false => order.compare_rows(row, &self.stop),
-            true => order.compare_rows(&self.stop, row),
-        };
-        ordering.is_lt() || (ordering.is_eq() && self.include_stop)
+/// Whether `row` is not behind the last row that `scan` wants.
+fn holds(scan: &Scan, order: CellOrder, row: &[u8]) -> bool {
+    let stop = &scan.stop_row[..];
+    if stop.is_empty() {
+        return true;
     }
+    let ordering = match scan.reversed {
+        false => order.compare_rows(row, stop),
+        true => order.compare_rows(stop, row),
+    };
+    ordering.is_lt() || (ordering.is_eq() && scan.include_stop_row)
 }
 
 fn used_up(limits: &Limits) -> Option<Stopped> {

@@ -1,5 +1,7 @@
 //! `Get`: one row.
 
+#[cfg(fuzzing)]
+pub(super) mod fuzzing;
 mod request;
 
 use cell::query::Get;

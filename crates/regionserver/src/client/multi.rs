@@ -8,6 +8,8 @@
 //! Neither the request nor the answer is ever whole in memory but as bytes ([`parts`]), and others have their turn between
 //! actions: a batch may be as long as a request can be.
 
+#[cfg(fuzzing)]
+pub(super) mod fuzzing;
 mod parts;
 
 use bytes::Bytes;

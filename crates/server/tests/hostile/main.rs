@@ -20,6 +20,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use base::compression::Algorithm;
+use bytes::Bytes;
 use common::{PORTS, Server, TempDir};
 use connection::{Connection, Outcome};
 use prost::Message;
@@ -311,24 +312,36 @@ impl World {
         assert!(!cells.is_empty());
     }
 
-    /// Opened, each with a first row, and left to their leases.
+    /// Opened, each with a first row; when other rows were written and all is flushed, each goes on with its second.
     fn open_scanners(&self) {
-        assert!(self.server.shell("flush 't'").status.success());
         let mut connection = self.open();
-        let request = self.table.scan();
-        let mut last = 0;
-        for _ in 0..self.sizes.scanners {
+        let mut first_rows = |wanted: u32| -> (u64, Bytes) {
+            let request = proto::ScanRequest { number_of_rows: Some(wanted), ..self.table.scan() };
             let (answer, cells): (proto::ScanResponse, _) = connection.ask("Scan", &request);
-            assert!(!cells.is_empty() && answer.scanner_id() > last);
-            last = answer.scanner_id();
-        }
-        let next = proto::ScanRequest {
-            scanner_id: Some(last),
-            number_of_rows: Some(1),
-            ..proto::ScanRequest::default()
+            (answer.scanner_id(), cells)
         };
-        let (_, cells): (proto::ScanResponse, _) = connection.ask("Scan", &next);
-        assert!(!cells.is_empty(), "all of them go on");
+        let (_, first) = first_rows(1);
+        let (_, first_two) = first_rows(2);
+        let second = first_two.strip_prefix(&first[..]).expect("the second behind the first");
+        let scanners: Vec<u64> = (0..self.sizes.scanners)
+            .map(|_| {
+                let (scanner, cells) = first_rows(1);
+                assert_eq!(cells, first);
+                scanner
+            })
+            .collect();
+        // Between the first and the second.
+        assert!(self.server.shell("put 't', 'b0000000x', 'f:q', 'later'; flush 't'").status.success());
+        assert_ne!(first_rows(2).1, first_two);
+        for scanner in scanners {
+            let next = proto::ScanRequest {
+                scanner_id: Some(scanner),
+                number_of_rows: Some(1),
+                ..proto::ScanRequest::default()
+            };
+            let (_, cells): (proto::ScanResponse, _) = connection.ask("Scan", &next);
+            assert_eq!(cells, second, "each goes on where it was");
+        }
     }
 
     /// All are served, one after the other and then again.

@@ -31,7 +31,7 @@ impl RegionScanner {
     /// next call.
     pub fn rest(&mut self) -> LetGo {
         let supplied = self.blocks.take_supplied();
-        let (row, reversed) = (&self.row, self.rows.reversed);
+        let (row, reversed) = (&self.row, self.scan.reversed);
         let place_of = |merge: &Merge| match self.phase {
             Phase::Find => Some(merge.place(Some(row))),
             Phase::Begin if !reversed => Some(merge.place(None)),

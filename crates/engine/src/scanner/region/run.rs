@@ -33,7 +33,7 @@ impl RegionScanner {
         if !self.walks || self.row_uncounted || self.pending.is_some() || !has_room(limits) {
             return None;
         }
-        let mut run = self.stores[0].merge.run(&self.rows.stop)?;
+        let mut run = self.stores[0].merge.run(&self.scan.stop_row)?;
         let mut stopped = None;
         while stopped.is_none() && self.pending.is_none() {
             if !has_room(limits) || self.walk_row(&mut run, limits, sink) == Walked::Left {

@@ -387,6 +387,17 @@ pub(super) fn dice(mut state: u64) -> impl FnMut() -> u64 {
     }
 }
 
+/// Limits of a call: at most so many results and rows, and so many bytes.
+pub(super) fn limits(results_max: u64, bytes_max: u64, dice: &mut impl FnMut() -> u64) -> Limits {
+    Limits {
+        results: 1 + dice() % results_max,
+        rows: 1 + dice() % results_max,
+        bytes: 1 + dice() % bytes_max,
+        partials: dice().is_multiple_of(2),
+        deadline: None,
+    }
+}
+
 proptest! {
     #![proptest_config(config())]
 
@@ -410,13 +421,7 @@ proptest! {
             let mut scanner = region.scanner(scan);
             let mut list = CellList::default();
             loop {
-                let limits = Limits {
-                    results: 1 + dice() % 4,
-                    rows: 1 + dice() % 4,
-                    bytes: 1 + dice() % 200,
-                    partials: dice().is_multiple_of(2),
-                    deadline: None,
-                };
+                let limits = limits(4, 200, &mut dice);
                 let (results, mut left) = (list.results.len(), limits.clone());
                 let progress = call(&mut scanner, &mut left, &mut list, |offset| (offset ^ dice()).is_multiple_of(2));
                 prop_assert!((list.results.len() - results) as u64 <= limits.results);

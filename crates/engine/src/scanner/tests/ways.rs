@@ -7,7 +7,7 @@ use cell::filter::{
 use cell::query::Get;
 use proptest::prelude::*;
 
-use super::model::{FAMILIES, ROWS, Rules, build, config, dice, rules, scans, steps};
+use super::model::{FAMILIES, ROWS, Rules, build, config, dice, limits, rules, scans, steps};
 use super::*;
 use crate::scanner::{Aim, Read, RowRead, drive};
 
@@ -106,13 +106,7 @@ proptest! {
             let (mut walked, mut expected) = (CellList::default(), CellList::default());
             let mut dice = dice(seed);
             loop {
-                let limits = Limits {
-                    results: 1 + dice() % 6,
-                    rows: 1 + dice() % 6,
-                    bytes: 1 + dice() % 300,
-                    partials: dice().is_multiple_of(2),
-                    deadline: None,
-                };
+                let limits = limits(6, 300, &mut dice);
                 let (mut left, mut left_expected) = (limits.clone(), limits.clone());
                 let progress = call(&mut walking, &mut left, &mut walked, |_| true);
                 let progress_expected = call(&mut common, &mut left_expected, &mut expected, |_| true);
@@ -158,13 +152,7 @@ proptest! {
             let (mut found, mut expected) = (CellList::default(), CellList::default());
             let mut is_over = false;
             while !is_over {
-                let limits = Limits {
-                    results: 1 + dice() % 6,
-                    rows: 1 + dice() % 6,
-                    bytes: 1 + dice() % 300,
-                    partials: dice().is_multiple_of(2),
-                    deadline: None,
-                };
+                let limits = limits(6, 300, &mut dice);
                 let mut left = limits.clone();
                 let progress = call(&mut resting, &mut left, &mut found, |_| true);
                 is_over = progress.stopped == Stopped::Exhausted;

@@ -1,0 +1,40 @@
+//! A door for the fuzzer to the parts of a multi: they are what prost reads.
+
+use bytes::Bytes;
+use prost::Message;
+use wire::exception::Answer;
+
+use super::parts::{MultiParts, Part, RegionParts};
+
+/// A `MultiRequest`: any bytes.
+pub fn multi(data: &[u8]) {
+    let bytes = Bytes::copy_from_slice(data);
+    let whole = proto::MultiRequest::decode(bytes.clone());
+    let parts = MultiParts::of(bytes).and_then(|parts| {
+        let regions = parts.regions().map(|region| region.and_then(|region| joined(&region)));
+        Ok(proto::MultiRequest { region_action: regions.collect::<Result<_, _>>()?, ..parts.rest })
+    });
+    // The other way round it need not be: prost's limit for messages within messages is counted from each part on.
+    if let Ok(whole) = whole {
+        let parts = parts.expect("parts of a message");
+        // As text: a filter may hold a number that is not equal to itself.
+        assert_eq!(format!("{parts:?}"), format!("{whole:?}"));
+    }
+}
+
+/// A region's part with all its actions, which are the same by their places.
+fn joined(region: &RegionParts) -> Answer<proto::RegionAction> {
+    let actions: Vec<proto::Action> = region.actions().collect::<Result<_, _>>()?;
+    assert_eq!(actions.len(), region.actions, "as many as were counted");
+    for (part, action) in region.parts().zip(&actions) {
+        let again = match part? {
+            Part::Get(index, at) => {
+                let get = proto::Get::decode(region.bytes().slice(at)).expect("a Get within an action");
+                proto::Action { index, get: Some(get), ..proto::Action::default() }
+            }
+            Part::Other(at) => region.action(at)?,
+        };
+        assert_eq!(format!("{again:?}"), format!("{action:?}"));
+    }
+    Ok(proto::RegionAction { action: actions, ..region.rest.clone() })
+}

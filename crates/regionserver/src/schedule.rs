@@ -1,7 +1,8 @@
 //! When regions are flushed and compacted: wishes of the write path become background tasks, a few at a time.
 //!
 //! * [`compactions`]: whose turn it is to be compacted;
-//! * [`throughput`]: how fast that goes.
+//! * [`throughput`]: how fast that goes;
+//! * [`harm`]: what it does to those who wait for an answer.
 //!
 //! A region that utters the same wish again while it waits or is carried out is not noted twice. When all memstores
 //! together are over the low mark, the largest are flushed first, whoever uttered the wish. A flush that failed is tried
@@ -9,6 +10,7 @@
 //! utter the wish.
 
 pub mod compactions;
+mod harm;
 pub mod throughput;
 
 use std::collections::HashSet;

@@ -14,6 +14,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use base::BoxFuture;
 use bytes::Bytes;
 use tracing::{info, warn};
 use wal::marker::Compaction;
@@ -35,16 +36,16 @@ pub enum CompactionKind {
 
 /// How fast compactions may go, and whether at all.
 pub trait Pace: Send + Sync {
-    /// So many bytes were read since the last call. How long to pause, `None` to give up.
-    fn go_on(&self, bytes: u64) -> Option<Duration>;
+    /// So many bytes were read since the last call. Waits until more may be; `false` to give up.
+    fn go_on(&self, bytes: u64) -> BoxFuture<'_, bool>;
 }
 
 /// As fast as it goes.
 pub struct Unhurried;
 
 impl Pace for Unhurried {
-    fn go_on(&self, _: u64) -> Option<Duration> {
-        Some(Duration::ZERO)
+    fn go_on(&self, _: u64) -> BoxFuture<'_, bool> {
+        Box::pin(async { true })
     }
 }
 

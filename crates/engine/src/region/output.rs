@@ -162,9 +162,8 @@ impl Region {
                 if !self.lets_compactions_run() {
                     return Err(self.not_serving());
                 }
-                let Some(pause) = pace.go_on(std::mem::take(&mut read_bytes)) else { return Ok(false) };
-                if !pause.is_zero() {
-                    self.services.env.clock.sleep(pause).await;
+                if !pace.go_on(std::mem::take(&mut read_bytes)).await {
+                    return Ok(false);
                 }
             }
         }

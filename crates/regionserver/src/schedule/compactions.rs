@@ -13,6 +13,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
+use base::BoxFuture;
 use base::env::{Env, TaskClass};
 use bytes::Bytes;
 use engine::compaction::Ask;
@@ -136,7 +137,7 @@ impl Compactions {
     /// The compactions of a server that begins.
     pub fn new(env: Env, options: CompactionOptions) -> Arc<Compactions> {
         Arc::new_cyclic(|this| Compactions {
-            throughput: Throughput::new(env.clock.clone(), options.throughput.clone()),
+            throughput: Throughput::new(env.clone(), options.throughput.clone()),
             env,
             enabled: AtomicBool::new(options.enabled),
             options,
@@ -381,8 +382,11 @@ impl Compactions {
 }
 
 impl engine::region::Pace for Compactions {
-    fn go_on(&self, bytes: u64) -> Option<std::time::Duration> {
-        self.enabled.load(Relaxed).then(|| self.throughput.pause_after(bytes))
+    fn go_on(&self, bytes: u64) -> BoxFuture<'_, bool> {
+        Box::pin(async move {
+            self.throughput.pause_after(bytes).await;
+            self.enabled.load(Relaxed)
+        })
     }
 }
 

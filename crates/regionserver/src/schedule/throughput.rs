@@ -1,13 +1,26 @@
 //! How fast compactions go: slowly while stores have few files, as fast as possible once flushes would wait (HBase:
-//! `PressureAwareCompactionThroughputController`).
+//! `PressureAwareCompactionThroughputController`), and of that a part where others are seen to wait longer by it.
 //!
-//! All compactions of a server share one allowance. Who used more than its time gave pauses until the time has caught up.
+//! All compactions of a server share one allowance. Who used more than its time pauses until the time has caught up.
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use base::env::Clock;
+use base::env::{Env, TaskClass};
+use tracing::debug;
+
+use crate::schedule::harm::{Harm, Phase};
+
+/// Between two tasks of a kind that are put on a connection's thread to see how long they wait.
+const PROBE_PERIOD: Duration = Duration::from_millis(5);
+/// What compactions may add to the slow ones. A sync of the log takes some tenths of it.
+const HARM_MAX: Duration = Duration::from_millis(1);
+/// Shares of the speed are counted in hundredths: at least this one, so that a compaction comes to its end.
+const SHARE_MIN: u64 = 10;
+/// What is taken away at once.
+const SHARE_LESS: u64 = 30;
+/// What is given back at once.
+const SHARE_MORE: u64 = 5;
 
 /// Between these speeds, by pressure.
 #[derive(Clone, Debug)]
@@ -26,67 +39,183 @@ impl Default for ThroughputOptions {
 
 /// The speed of a server's compactions.
 pub struct Throughput {
-    clock: Arc<dyn Clock>,
+    env: Env,
     options: ThroughputOptions,
-    // Bytes a second; 0 without limit.
-    limit: AtomicU64,
+    allowance: Arc<Mutex<Allowance>>,
+}
+
+struct Allowance {
+    // Bytes a second by pressure; `None` without limit.
+    limit: Option<u64>,
+    // The hundredths of it that are had while others are to be spared.
+    share: u64,
     // When all that was allowed so far is used up.
-    used_until: Mutex<Duration>,
+    used_until: Duration,
+    // When the next task is put on a connection's thread, while they work and while they pause.
+    next_probes: [Duration; 2],
+    harm: Harm,
 }
 
 impl Throughput {
     /// Of a server without pressure.
-    pub fn new(clock: Arc<dyn Clock>, options: ThroughputOptions) -> Throughput {
-        let limit = AtomicU64::new(options.lower_bytes);
-        Throughput { clock, options, limit, used_until: Mutex::default() }
+    pub fn new(env: Env, options: ThroughputOptions) -> Throughput {
+        let allowance = Allowance {
+            limit: Some(options.lower_bytes),
+            share: 100,
+            used_until: Duration::ZERO,
+            next_probes: [Duration::ZERO; 2],
+            harm: Harm::default(),
+        };
+        Throughput { env, options, allowance: Arc::new(Mutex::new(allowance)) }
     }
 
     /// Takes the speed for a pressure: 0 if no store has more files than a compaction takes, 1 where flushes wait.
     pub fn tune(&self, pressure: f64) {
         let (lower, higher) =
             (self.options.lower_bytes, self.options.higher_bytes.max(self.options.lower_bytes));
-        let limit = match pressure > 1.0 {
-            true => 0,
-            false => lower + ((higher - lower) as f64 * pressure.max(0.0)) as u64,
-        };
-        self.limit.store(limit, Relaxed);
+        let limit = lower + ((higher - lower) as f64 * pressure.clamp(0.0, 1.0)) as u64;
+        lock(&self.allowance).limit = (pressure <= 1.0).then_some(limit);
     }
 
+    /// Waits as long as it takes until so many bytes more are allowed.
+    pub async fn pause_after(&self, bytes: u64) {
+        let clock = &self.env.clock;
+        let pause = lock(&self.allowance).use_up(bytes, clock.monotonic());
+        if !pause.is_zero() {
+            self.probe(Phase::Pausing);
+            clock.sleep(pause).await;
+            self.probe(Phase::Working);
+        }
+    }
+
+    /// Sees how long a task waits for a connection's thread now.
+    fn probe(&self, phase: Phase) {
+        let (clock, allowance) = (self.env.clock.clone(), self.allowance.clone());
+        let begun = clock.monotonic();
+        if !lock(&allowance).wants_probe(phase, begun) {
+            return;
+        }
+        self.env.spawn(TaskClass::Connection, async move {
+            let waited = clock.monotonic().saturating_sub(begun);
+            lock(&allowance).note(phase, waited);
+        });
+    }
+}
+
+impl Allowance {
     /// How long to pause after so many bytes.
-    pub fn pause_after(&self, bytes: u64) -> Duration {
-        let limit = self.limit.load(Relaxed);
-        if limit == 0 {
+    fn use_up(&mut self, bytes: u64, now: Duration) -> Duration {
+        let Some(limit) = self.limit else { return Duration::ZERO };
+        // A limit of nothing is none, as in HBase.
+        let bytes_a_second = limit * self.share / 100;
+        if bytes_a_second == 0 {
             return Duration::ZERO;
         }
-        let now = self.clock.monotonic();
-        // A time: whole after any panic.
-        let mut used_until = self.used_until.lock().unwrap_or_else(PoisonError::into_inner);
-        *used_until = (*used_until).max(now) + Duration::from_secs_f64(bytes as f64 / limit as f64);
-        *used_until - now
+        self.used_until =
+            self.used_until.max(now) + Duration::from_secs_f64(bytes as f64 / bytes_a_second as f64);
+        self.used_until - now
     }
+
+    fn wants_probe(&mut self, phase: Phase, now: Duration) -> bool {
+        let next = &mut self.next_probes[phase as usize];
+        let is_due = now >= *next;
+        if is_due {
+            *next = now + PROBE_PERIOD;
+        }
+        is_due
+    }
+
+    /// Takes away much where others wait longer, and gives it back little by little.
+    fn note(&mut self, phase: Phase, waited: Duration) {
+        let Some(harm) = self.harm.note(phase, waited) else { return };
+        let before = self.share;
+        self.share = match harm > HARM_MAX {
+            true => (before * (100 - SHARE_LESS) / 100).max(SHARE_MIN),
+            false => (before + SHARE_MORE).min(100),
+        };
+        if before != self.share {
+            debug!(?harm, percent = self.share, "speed of compactions");
+        }
+    }
+}
+
+fn lock(allowance: &Mutex<Allowance>) -> MutexGuard<'_, Allowance> {
+    // Numbers: whole after any panic.
+    allowance.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn throughput() -> Throughput {
+        let options = ThroughputOptions { lower_bytes: 100, higher_bytes: 200 };
+        Throughput::new(base::testing::env(1), options)
+    }
+
+    /// Seconds that a pause after so many bytes is long, at second 7.
+    fn pause(throughput: &Throughput, bytes: u64) -> f64 {
+        lock(&throughput.allowance).use_up(bytes, Duration::from_secs(7)).as_secs_f64()
+    }
+
     #[tokio::test(start_paused = true)]
     async fn speed_follows_pressure_and_is_shared() {
-        let env = base::testing::env(1);
-        let options = ThroughputOptions { lower_bytes: 100, higher_bytes: 200 };
-        let throughput = Throughput::new(env.clock.clone(), options);
-        // A little time passes from call to call.
-        let pauses = |bytes, millis| {
-            let pause = throughput.pause_after(bytes);
-            let expected = Duration::from_millis(millis);
-            assert!(pause <= expected && pause + Duration::from_millis(100) > expected, "{pause:?}");
-        };
-        pauses(50, 500);
+        let throughput = throughput();
+        assert_eq!(pause(&throughput, 50), 0.5);
         // Two share the allowance.
-        pauses(50, 1000);
+        assert_eq!(pause(&throughput, 50), 1.0);
         throughput.tune(1.0);
-        pauses(200, 2000);
+        assert_eq!(pause(&throughput, 200), 2.0);
         throughput.tune(1.1);
-        assert_eq!(throughput.pause_after(1 << 40), Duration::ZERO);
+        assert_eq!(pause(&throughput, 1 << 40), 0.0);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_went_too_fast_waits() {
+        let throughput = throughput();
+        let begun = throughput.env.clock.monotonic();
+        throughput.pause_after(50).await;
+        throughput.pause_after(50).await;
+        let took = throughput.env.clock.monotonic() - begun;
+        assert!((1.0..1.1).contains(&took.as_secs_f64()), "{took:?}");
+    }
+
+    /// As often as both kinds are compared: so long a wait while compactions work, none while they pause.
+    fn waits(throughput: &Throughput, waited: Duration, times: usize) {
+        let mut allowance = lock(&throughput.allowance);
+        for _ in 0..times * 100 {
+            allowance.note(Phase::Working, waited);
+            allowance.note(Phase::Pausing, Duration::ZERO);
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_makes_others_wait_goes_slower_until_they_do_not() {
+        let throughput = throughput();
+        waits(&throughput, 2 * HARM_MAX, 1);
+        assert_eq!(pause(&throughput, 70), 1.0);
+        waits(&throughput, 2 * HARM_MAX, 100);
+        assert_eq!(pause(&throughput, 10), 2.0, "a tenth is left");
+        // Not where flushes would wait.
+        throughput.tune(1.1);
+        assert_eq!(pause(&throughput, 1 << 40), 0.0);
+        throughput.tune(0.0);
+        waits(&throughput, HARM_MAX, 18);
+        assert_eq!(pause(&throughput, 100), 3.0, "all is given back");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn waits_are_measured_while_it_works_and_while_it_pauses() {
+        let throughput = throughput();
+        for _ in 0..150 {
+            throughput.pause_after(10).await;
+            // What it works.
+            throughput.env.clock.sleep(2 * PROBE_PERIOD).await;
+        }
+        // Compared once, and no harm was found.
+        assert_eq!(lock(&throughput.allowance).share, 100);
+        let mut allowance = lock(&throughput.allowance);
+        let compared = (0..100).find_map(|_| allowance.harm.note(Phase::Working, Duration::ZERO));
+        assert_eq!(compared, None, "those that pause are few again");
     }
 }

@@ -43,6 +43,9 @@ VALUE_BYTES = 1_000
 BUSY = re.compile(r"RegionTooBusyException|CallQueueTooBigException|CallDroppedException|ServerTooBusyException|"
                   r"MemStoreLimitExceeded|OutOfScannersException|RpcThrottlingException")
 
+# A try that is repeated, as a region is being split: the client tells of the sixth of sixteen and of those behind it.
+AWAY = re.compile(r"INFO .* attempt=\d+/\d+.*NotServingRegionException")
+
 
 class Memory:
     """Grampus under load, and its memory watched."""
@@ -56,7 +59,7 @@ class Memory:
         self._scanned = Table("Scanned", arguments.memory_rows, VALUE_BYTES)
         self._over = threading.Event()
         self._running = set()
-        self._done = dict.fromkeys(("writes", "reads", "scans", "compactions", "busy"), 0)
+        self._done = dict.fromkeys(("writes", "reads", "scans", "compactions", "busy", "away"), 0)
         self._errors = []
 
     def run(self):
@@ -150,10 +153,14 @@ class Memory:
         return sum(os.path.getsize(path) for path in storefiles.of(server, table) if os.path.exists(path))
 
     def _hear(self, troubles):
-        """What clients were told: busy is counted, all else is an error."""
-        busy = [trouble for trouble in troubles if BUSY.search(trouble)]
-        self._done["busy"] += len(busy)
-        self._errors += [trouble[:300] for trouble in troubles if trouble not in busy]
+        """What clients were told: busy and away are counted, all else is an error."""
+        for trouble in troubles:
+            if BUSY.search(trouble):
+                self._done["busy"] += 1
+            elif AWAY.search(trouble):
+                self._done["away"] += 1
+            else:
+                self._errors.append(trouble[:300])
 
     def _read_log(self, path):
         with open(path, errors="replace") as log:
@@ -169,9 +176,10 @@ class Memory:
         yield f"resident MiB: p99 {p99:.0f}, most {self._most_mib:.0f}, allowed {ALLOWED_MIB:.0f}"
         yield (f"at the highest sample, after {highest['seconds']:.0f} s, it counted: " +
                ", ".join(f"{what} {mib:.0f}" for what, mib in highest["counted"].items()))
-        yield ("done: " + ", ".join(f"{number:,} {what}" for what, number in self._done.items() if what != "busy") +
+        yield ("done: " + ", ".join(f"{number:,} {what}" for what, number in self._done.items() if what not in ("busy", "away")) +
                f"; stored in the end {self._stored_mib:,.0f} MiB")
-        yield f"clients were told {self._done['busy']} times that the server is busy, and of {len(self._errors)} errors"
+        yield (f"clients were told {self._done['busy']} times that the server is busy, {self._done['away']} times that a region "
+               f"is being split, and of {len(self._errors)} errors")
 
 
 def _counted(server):

@@ -27,9 +27,8 @@ pub struct Aim {
 }
 
 impl Aim {
-    /// Seeks the block for `key`, which is in front of all cells of its row, if it and the way to it are in `source`, and the way was
-    /// checked by a cursor, and if its cells can be entered in the middle. The processor is asked for the
-    /// block.
+    /// Seeks the block for `key`, which is in front of all cells of its row, and asks the processor for it. Only where it
+    /// and the way to it are in `source`, the way was checked by a cursor, and cells can be entered in the middle.
     pub fn at(file: &Arc<Reader>, key: &[u8], source: &dyn BlockSource) -> Option<Aim> {
         debug_assert!(key::is_first_on_row(key));
         let is_plain = matches!(file.info().encoding, BlockEncoding::None | BlockEncoding::RowIndexV1);

@@ -20,9 +20,7 @@ impl Region {
         if self.state() == RegionState::Closed {
             return Ok(());
         }
-        if self.memstore_bytes() > PRE_CLOSE_FLUSH_BYTES {
-            self.flush().await?;
-        }
+        self.flush_before_close().await?;
         self.set_state(RegionState::Closing)?;
         if let Err(error) = self.finish().await {
             self.set_state(RegionState::Serving)?;
@@ -30,6 +28,16 @@ impl Region {
         }
         self.set_state(RegionState::Closed)?;
         info!(region = %self.name, "closed");
+        Ok(())
+    }
+
+    /// Flushes while writes go on. What came meanwhile is flushed too: less each time, or it is left to the last flush.
+    async fn flush_before_close(&self) -> Result<()> {
+        let (mut bytes, mut before) = (self.memstore_bytes(), u64::MAX);
+        while bytes > PRE_CLOSE_FLUSH_BYTES && bytes <= before / 2 {
+            self.flush().await?;
+            (before, bytes) = (bytes, self.memstore_bytes());
+        }
         Ok(())
     }
 

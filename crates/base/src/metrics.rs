@@ -8,15 +8,20 @@
 //! * closures are called without a lock held, in the order of naming;
 //! * no NaN or infinity leaves here: JSON has none, and HBase shows none.
 //!
-//! Not here: queries (`web`), histograms' bins.
+//! Not here: queries (`web`).
 
 mod counter;
+mod histogram;
+mod meter;
+mod shards;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::Map;
 
 pub use counter::Counter;
+pub use histogram::{Histogram, Interval};
+pub use meter::{Meter, Rates};
 
 /// The value of an attribute.
 #[derive(Clone, Debug, PartialEq)]

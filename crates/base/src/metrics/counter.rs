@@ -1,11 +1,8 @@
 //! A count that many threads add to and few read.
 
-use std::cell::Cell;
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
-// More shards than cores gain nothing; a machine of many cores may share some.
-const SHARDS_MAX: usize = 64;
+use crate::metrics::shards::{shard_count, shard_of_thread};
 
 /// A number that only grows. Adding touches a cache line that (nearly) only this thread writes; reading sums all.
 ///
@@ -28,8 +25,7 @@ impl Counter {
 
     /// Adds `amount`.
     pub fn add(&self, amount: u64) {
-        // The count is a power of two, so the mask keeps the index inside.
-        self.shards[thread_index() & (self.shards.len() - 1)].0.fetch_add(amount, Ordering::Relaxed);
+        self.shards[shard_of_thread(self.shards.len())].0.fetch_add(amount, Ordering::Relaxed);
     }
 
     /// Adds one.
@@ -47,30 +43,6 @@ impl Default for Counter {
     fn default() -> Counter {
         Counter::new()
     }
-}
-
-fn shard_count() -> usize {
-    static COUNT: OnceLock<usize> = OnceLock::new();
-    *COUNT.get_or_init(|| {
-        let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
-        cores.next_power_of_two().min(SHARDS_MAX)
-    })
-}
-
-// Threads are numbered as they first count, so the runtimes' threads, started together, get shards of their own.
-fn thread_index() -> usize {
-    static NEXT: AtomicUsize = AtomicUsize::new(0);
-    thread_local! {
-        static INDEX: Cell<Option<usize>> = const { Cell::new(None) };
-    }
-    INDEX.with(|index| match index.get() {
-        Some(index) => index,
-        None => {
-            let new = NEXT.fetch_add(1, Ordering::Relaxed);
-            index.set(Some(new));
-            new
-        }
-    })
 }
 
 #[cfg(test)]

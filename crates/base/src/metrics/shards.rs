@@ -1,0 +1,62 @@
+//! A part for each thread that writes, so that nobody waits for another's cache line.
+
+use std::cell::Cell;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+// More shards than cores gain nothing; a machine of many cores may share some.
+const SHARDS_MAX: usize = 64;
+
+/// Parts, made by the threads that first write to them: what few threads touch stays small.
+///
+/// Two threads may have the same part where there are more threads than parts, so a part is written by atomic operations.
+#[derive(Debug)]
+pub(super) struct Shards<T> {
+    parts: Box<[OnceLock<Box<T>>]>,
+}
+
+impl<T: Default> Shards<T> {
+    pub(super) fn new() -> Shards<T> {
+        Shards { parts: (0..shard_count()).map(|_| OnceLock::new()).collect() }
+    }
+
+    /// The part of this thread.
+    #[inline]
+    pub(super) fn own(&self) -> &T {
+        self.parts[shard_of_thread(self.parts.len())].get_or_init(Box::default)
+    }
+
+    /// All that were written to.
+    pub(super) fn all(&self) -> impl Iterator<Item = &T> {
+        self.parts.iter().filter_map(|part| part.get()).map(|part| &**part)
+    }
+}
+
+/// How many parts there are: a power of two.
+pub(super) fn shard_count() -> usize {
+    static COUNT: OnceLock<usize> = OnceLock::new();
+    *COUNT.get_or_init(|| {
+        let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
+        cores.next_power_of_two().min(SHARDS_MAX)
+    })
+}
+
+/// Which of `count` parts, a power of two, is this thread's.
+///
+/// Threads are numbered as they first count, so the runtimes' threads, started together, get shards of their own.
+#[inline]
+pub(super) fn shard_of_thread(count: usize) -> usize {
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    thread_local! {
+        static INDEX: Cell<Option<usize>> = const { Cell::new(None) };
+    }
+    let index = INDEX.with(|index| match index.get() {
+        Some(index) => index,
+        None => {
+            let new = NEXT.fetch_add(1, Ordering::Relaxed);
+            index.set(Some(new));
+            new
+        }
+    });
+    index & (count - 1)
+}

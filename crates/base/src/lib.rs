@@ -7,7 +7,7 @@
 //!   variable length;
 //! * [`config`], [`memory`]: options declared once (key, default, form, effect), and the memory there is;
 //! * [`pages`]: memory in whole pages that goes back to the system when it is let go;
-//! * [`metrics`]: counters, gauges, histograms and meters that `/jmx` shows;
+//! * [`metrics`]: counters and gauges that `/jmx` shows; histograms and meters;
 //! * [`testing`]: an [`env::Env`] from a seed, for the tests of every crate.
 //!
 //! Knows nothing about: cells, files' formats, protobuf, tables.

@@ -383,9 +383,12 @@ impl Compactions {
 
 impl engine::region::Pace for Compactions {
     fn go_on(&self, bytes: u64) -> BoxFuture<'_, bool> {
+        let is_on = || self.enabled.load(Relaxed);
         Box::pin(async move {
-            self.throughput.pause_after(bytes).await;
-            self.enabled.load(Relaxed)
+            if is_on() {
+                self.throughput.pause_after(bytes).await;
+            }
+            is_on()
         })
     }
 }

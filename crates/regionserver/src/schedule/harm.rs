@@ -3,6 +3,8 @@
 //! A request waits until its connection's thread comes to it. So small tasks are put there, some while compactions work
 //! and some while they pause, and the time until each ran is compared: what is longer while they work is their doing, and
 //! not the load's. Only the slow ones count, for it is the p99 that users see.
+//!
+//! Where several compactions run, one may work while another pauses; the harm told is then less than it is.
 
 use std::time::Duration;
 

@@ -73,7 +73,7 @@ impl Throughput {
     pub fn tune(&self, pressure: f64) {
         let (lower, higher) =
             (self.options.lower_bytes, self.options.higher_bytes.max(self.options.lower_bytes));
-        let limit = lower + ((higher - lower) as f64 * pressure.clamp(0.0, 1.0)) as u64;
+        let limit = lower.saturating_add(((higher - lower) as f64 * pressure.clamp(0.0, 1.0)) as u64);
         lock(&self.allowance).limit = (pressure <= 1.0).then_some(limit);
     }
 
@@ -105,14 +105,11 @@ impl Throughput {
 impl Allowance {
     /// How long to pause after so many bytes.
     fn use_up(&mut self, bytes: u64, now: Duration) -> Duration {
-        let Some(limit) = self.limit else { return Duration::ZERO };
         // A limit of nothing is none, as in HBase.
-        let bytes_a_second = limit * self.share / 100;
-        if bytes_a_second == 0 {
-            return Duration::ZERO;
-        }
-        self.used_until =
-            self.used_until.max(now) + Duration::from_secs_f64(bytes as f64 / bytes_a_second as f64);
+        let Some(limit) = self.limit.filter(|limit| *limit > 0) else { return Duration::ZERO };
+        // No whole numbers: who wants no limit configures the greatest there is.
+        let bytes_a_second = limit as f64 * self.share as f64 / 100.0;
+        self.used_until = self.used_until.max(now) + Duration::from_secs_f64(bytes as f64 / bytes_a_second);
         self.used_until - now
     }
 
@@ -212,10 +209,27 @@ mod tests {
             // What it works.
             throughput.env.clock.sleep(2 * PROBE_PERIOD).await;
         }
-        // Compared once, and no harm was found.
-        assert_eq!(lock(&throughput.allowance).share, 100);
+        // Compared once when there were a hundred of each; those behind are half of what the next comparison takes.
         let mut allowance = lock(&throughput.allowance);
-        let compared = (0..100).find_map(|_| allowance.harm.note(Phase::Working, Duration::ZERO));
-        assert_eq!(compared, None, "those that pause are few again");
+        let waits = |_| [Phase::Working, Phase::Pausing];
+        let missing = (0..100).flat_map(waits).position(|phase| {
+            let compared = allowance.harm.note(phase, Duration::ZERO);
+            compared.is_some()
+        });
+        assert!(missing.is_some_and(|missing| (90..=110).contains(&missing)), "{missing:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_greatest_and_the_smallest_limit() {
+        let options = ThroughputOptions { lower_bytes: 1, higher_bytes: u64::MAX };
+        let throughput = Throughput::new(base::testing::env(1), options);
+        throughput.tune(1.0);
+        assert_eq!(pause(&throughput, 1 << 20), 0.0);
+        let none = ThroughputOptions { lower_bytes: 0, higher_bytes: 0 };
+        assert_eq!(pause(&Throughput::new(base::testing::env(1), none), 1 << 20), 0.0);
+        let least = ThroughputOptions { lower_bytes: 1, higher_bytes: 1 };
+        let least = Throughput::new(base::testing::env(1), least);
+        waits(&least, 2 * HARM_MAX, 100);
+        assert_eq!(pause(&least, 1), 10.0, "little is not without limit");
     }
 }

@@ -326,6 +326,32 @@ async fn over_faults() -> (Opened, Faulty, MemoryFs, Env) {
     (opened, faulty, memory, env)
 }
 
+/// What is written while a closing region flushes is flushed before writes are refused too.
+#[test]
+fn a_region_that_closes_is_written_to_until_little_is_left_to_flush() {
+    run(async {
+        let (opened, faulty, _, env) = over_faults().await;
+        let region = &opened.region;
+        let megabytes = |count: usize| "v".repeat(count << 20);
+        for row in ["a1", "a2"] {
+            one(region, put(row, &megabytes(7))).await.unwrap();
+        }
+        let second = Duration::from_secs(1);
+        faulty.add(Rule::new(Fault::Delay(second)).on(Operation::Create).at("data/default"));
+        let writing = async {
+            env.clock.sleep(second / 2).await;
+            one(region, put("b", &megabytes(6))).await.expect("during the first flush");
+            env.clock.sleep(second).await;
+            one(region, put("c", "3")).await.expect("during the second");
+            env.clock.sleep(second).await;
+            one(region, put("d", "4")).await.expect_err("little was left, and it closes");
+        };
+        let (closed, ()) = tokio::join!(region.close(), writing);
+        closed.unwrap();
+        assert_eq!((region.figures().flushes, region.figures().memstore_data_bytes), (3, 0));
+    });
+}
+
 #[test]
 fn a_flush_that_fails_keeps_what_it_could_not_write_and_the_next_one_writes_it() {
     run(async {

@@ -112,9 +112,11 @@ impl ClientService for Client {
         &self,
         request: CellRequest<proto::ScanRequest>,
     ) -> BoxFuture<'_, Answer<CellReply<proto::ScanResponse>>> {
-        Box::pin(
-            async move { Ok(into_reply(scan::scan(&self.0, &request.message, CallContext::LOCAL).await?)) },
-        )
+        Box::pin(async move {
+            let (message, cells) = scan::scan(&self.0, &request.message, CallContext::LOCAL).await?.finish();
+            let message = proto::ScanResponse::decode(message).expect("just written as this message");
+            Ok(into_reply((message, cells)))
+        })
     }
 }
 

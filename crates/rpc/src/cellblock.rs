@@ -5,8 +5,8 @@
 
 use bytes::{Bytes, BytesMut};
 
-/// Bytes of a piece that copied cells are gathered in.
-const PIECE_LEN: usize = 64 << 10;
+use crate::pieces::{self, PIECE_LEN};
+
 /// How many times as long as it is a piece becomes longer at least, up to that.
 const GROWTH: usize = 3;
 
@@ -64,7 +64,7 @@ impl CellBlock {
         }
         self.seal();
         // Not what is left of the memory of the piece before, if anything is.
-        self.tail = BytesMut::with_capacity(len.max(PIECE_LEN));
+        self.tail = if len <= PIECE_LEN { pieces::take() } else { BytesMut::with_capacity(len) };
     }
 
     /// Links `piece` in by reference. For pieces of about 2 KiB and more: below, copying into [`tail`](Self::tail) is

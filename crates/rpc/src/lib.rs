@@ -17,6 +17,7 @@ pub mod compressor;
 mod fields;
 pub mod frame;
 pub mod header;
+mod pieces;
 pub mod preamble;
 pub mod server;
 

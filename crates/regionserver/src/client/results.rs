@@ -1,8 +1,10 @@
 //! Results on their way into an answer: cells go where the client wants them, as they are found.
 
+mod lengths;
+
 use std::sync::Arc;
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use cell::codec::Codec;
 use cell::{Cell, KeyValue};
 use engine::scanner::{ResultEnd, ResultSink, Room};
@@ -10,6 +12,8 @@ use prost::Message;
 use rpc::CellBlock;
 use rpc::budget::{Budget, Share};
 use wire::convert::result::InlineResult;
+
+use lengths::{Lengths, LengthsMark};
 
 /// Where the cells of results go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,9 +29,8 @@ pub(super) struct Results<'a> {
     form: ResultForm,
     // The cells of all results, if they go behind the message; other answers' cells may come before them.
     block: &'a mut CellBlock,
-    // Per result its cells; inline the cells themselves.
-    counts: Vec<u32>,
-    partials: Vec<bool>,
+    // Per result its number of cells; inline the cells themselves.
+    lengths: Lengths,
     inline: Vec<proto::Result>,
     bytes: usize,
     current: Current,
@@ -49,7 +52,7 @@ struct Current {
 /// A place to go back to.
 #[derive(Clone, Copy, Default)]
 struct Mark {
-    results: usize,
+    lengths: LengthsMark,
     block_len: usize,
     bytes: usize,
 }
@@ -60,8 +63,7 @@ impl<'a> Results<'a> {
         Results {
             form,
             block,
-            counts: Vec::new(),
-            partials: Vec::new(),
+            lengths: Lengths::default(),
             inline: Vec::new(),
             bytes: 0,
             current: Current::default(),
@@ -81,17 +83,14 @@ impl<'a> Results<'a> {
 
     /// Results that are complete.
     pub(super) fn len(&self) -> usize {
-        self.counts.len()
+        self.lengths.len()
     }
 
     /// The one result of a Get: what is there, or an empty one.
     pub(super) fn into_single(mut self) -> proto::Result {
-        debug_assert!(self.counts.len() <= 1, "a get has one result");
+        debug_assert!(self.len() <= 1, "a get has one result");
         match self.form {
-            ResultForm::Block(_) => {
-                let count = self.counts.first().copied().unwrap_or(0);
-                wire::convert::result::in_block(count as usize)
-            }
+            ResultForm::Block(_) => wire::convert::result::in_block(self.current.cells as usize),
             ResultForm::Inline => self.inline.pop().unwrap_or_else(|| message_of(InlineResult::new(), false)),
         }
     }
@@ -108,24 +107,18 @@ impl<'a> Results<'a> {
 
     /// Nothing comes any more: the last result is whole, even if it was cut where more of its row was there to look at.
     pub(super) fn complete_last(&mut self) {
-        if let Some(partial) = self.partials.last_mut() {
-            *partial = false;
-        }
+        self.lengths.complete_last();
         if let Some(result) = self.inline.last_mut() {
             result.partial = Some(false);
         }
     }
 
-    /// Puts all results into the answer of a scan.
-    pub(super) fn into_scan(self, response: &mut proto::ScanResponse) {
+    /// All results for the answer of a scan: the messages of those that are inline, or the fields `cells_per_result` and
+    /// `partial_flag_per_result` of those that are behind the message.
+    pub(super) fn into_scan(self) -> (Vec<proto::Result>, BytesMut) {
         match self.form {
-            ResultForm::Block(_) => {
-                response.cells_per_result = self.counts;
-                response.partial_flag_per_result = self.partials;
-            }
-            ResultForm::Inline => {
-                response.results = self.inline;
-            }
+            ResultForm::Block(_) => (Vec::new(), self.lengths.into_fields()),
+            ResultForm::Inline => (self.inline, BytesMut::new()),
         }
     }
 }
@@ -134,7 +127,8 @@ impl ResultSink for Results<'_> {
     fn begin_result(&mut self, goes_on: bool) {
         self.current = Current::default();
         if !goes_on {
-            self.row_start = Mark { results: self.len(), block_len: self.block.len(), bytes: self.bytes };
+            self.row_start =
+                Mark { lengths: self.lengths.mark(), block_len: self.block.len(), bytes: self.bytes };
         }
     }
 
@@ -148,18 +142,16 @@ impl ResultSink for Results<'_> {
     }
 
     fn end_result(&mut self, end: ResultEnd) {
-        self.counts.push(self.current.cells);
-        self.partials.push(end.partial);
+        self.lengths.push(self.current.cells, end.partial);
         if self.form == ResultForm::Inline {
             self.inline.push(message_of(std::mem::take(&mut self.current.inline), end.partial));
         }
     }
 
     fn rollback_row(&mut self) {
-        let Mark { results, block_len, bytes } = self.row_start;
-        self.counts.truncate(results);
-        self.partials.truncate(results);
-        self.inline.truncate(results);
+        let Mark { lengths, block_len, bytes } = self.row_start;
+        self.lengths.truncate(lengths);
+        self.inline.truncate(self.len());
         self.block.truncate(block_len);
         self.bytes = bytes;
         self.current = Current::default();

@@ -39,7 +39,10 @@ impl Service for ClientRpc {
                 let (message, cells) = multi::multi(&server, param, cells, context).await?;
                 Ok(Reply { message, cells })
             }),
-            "Scan" => boxed(async move { reply(scan::scan(&server, &decode(param)?, context).await?) }),
+            "Scan" => boxed(async move {
+                let (message, cells) = scan::scan(&server, &decode(param)?, context).await?.finish();
+                Ok(Reply { message, cells })
+            }),
             "ExecService" => boxed(async move {
                 let response = endpoints::exec_service(&server, &decode(param)?).await?;
                 reply((response, CellBlock::new()))

@@ -5,10 +5,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::{Bytes, BytesMut};
 use cell::query::Scan;
 use engine::Region;
 use engine::region::RegionState;
 use engine::scanner::{Deadline, LetGo, Limits, Progress, RegionScanner, ResultSink, Stopped};
+use prost::Message;
 use rpc::CellBlock;
 use wire::exception::{Answer, JavaException, class};
 
@@ -47,12 +49,36 @@ impl OpenScanner {
     }
 }
 
+/// An answer to a `Scan`.
+#[derive(Default)]
+pub(super) struct ScanAnswer {
+    /// All of the message but what `lengths` says.
+    rest: proto::ScanResponse,
+    // Fields of the message that tell of results behind it.
+    lengths: BytesMut,
+    cells: CellBlock,
+}
+
+impl ScanAnswer {
+    /// No results, only the scanner's number.
+    fn of(id: u64) -> ScanAnswer {
+        let rest = proto::ScanResponse { scanner_id: Some(id), ..proto::ScanResponse::default() };
+        ScanAnswer { rest, ..ScanAnswer::default() }
+    }
+
+    /// The message, and the cells behind it.
+    pub(super) fn finish(mut self) -> Answered<Bytes> {
+        self.rest.encode(&mut self.lengths).expect("a growing buffer has room");
+        (self.lengths.freeze(), self.cells)
+    }
+}
+
 /// Answers a `Scan`.
 pub(super) async fn scan(
     server: &RegionServer,
     request: &proto::ScanRequest,
     context: CallContext,
-) -> Answer<Answered<proto::ScanResponse>> {
+) -> Answer<ScanAnswer> {
     match (request.scanner_id, &request.scan) {
         (Some(id), _) => go_on(server, id, request, context).await,
         (None, Some(scan)) => open(server, scan, request, context).await,
@@ -65,7 +91,7 @@ async fn open(
     scan: &proto::Scan,
     request: &proto::ScanRequest,
     context: CallContext,
-) -> Answer<Answered<proto::ScanResponse>> {
+) -> Answer<ScanAnswer> {
     let specifier = request.region.as_ref();
     let region = server.regions().find(specifier.map_or(&b""[..], |specifier| &specifier.value))?;
     let quota = server.admit(&context, &region, planned)?;
@@ -81,10 +107,10 @@ async fn open(
         JavaException::io("too many open scanners on this server; close some or try again later")
     })?;
     let default_rows = if request.close_scanner() { 0 } else { 1 };
-    let (mut response, cells) = fetch(server, id, open, request, default_rows, (context, quota)).await?;
-    response.ttl = Some(server.scanners().lease().as_millis() as u32);
-    response.mvcc_read_point = Some(mvcc_read_point);
-    Ok((response, cells))
+    let mut answer = fetch(server, id, open, request, default_rows, (context, quota)).await?;
+    answer.rest.ttl = Some(server.scanners().lease().as_millis() as u32);
+    answer.rest.mvcc_read_point = Some(mvcc_read_point);
+    Ok(answer)
 }
 
 /// A client that lost its scanner asks again with the read point that it had, whatever became of the region meanwhile.
@@ -106,11 +132,10 @@ async fn go_on(
     id: u64,
     request: &proto::ScanRequest,
     context: CallContext,
-) -> Answer<Answered<proto::ScanResponse>> {
-    let only_id = proto::ScanResponse { scanner_id: Some(id), ..proto::ScanResponse::default() };
+) -> Answer<ScanAnswer> {
     let open = match server.scanners().take(id, request.next_call_seq) {
         Ok(open) => open,
-        Err(Refused::Ended) => return Ok((only_id, CellBlock::new())),
+        Err(Refused::Ended) => return Ok(ScanAnswer::of(id)),
         Err(refused) => return Err(refusal(id, request, refused)),
     };
     let now = server.env().clock.monotonic();
@@ -125,7 +150,7 @@ async fn go_on(
     }
     if request.renew() {
         server.scanners().put_back(id, open, now);
-        return Ok((only_id, CellBlock::new()));
+        return Ok(ScanAnswer::of(id));
     }
     let quota = match server.admit(&context, &open.region, planned) {
         Ok(quota) => quota,
@@ -150,16 +175,12 @@ async fn fetch(
     request: &proto::ScanRequest,
     default_rows: u32,
     (context, mut quota): (CallContext, Operation),
-) -> Answer<Answered<proto::ScanResponse>> {
+) -> Answer<ScanAnswer> {
     let rows = request.number_of_rows.unwrap_or(default_rows);
-    let mut response = proto::ScanResponse {
-        scanner_id: Some(id),
-        more_results: Some(true),
-        more_results_in_region: Some(true),
-        stale: Some(false),
-        ..proto::ScanResponse::default()
-    };
-    let mut cells = CellBlock::new();
+    let ScanAnswer { rest: mut response, mut lengths, mut cells } = ScanAnswer::of(id);
+    response.more_results = Some(true);
+    response.more_results_in_region = Some(true);
+    response.stale = Some(false);
     if rows > 0 {
         open.region.wake(&mut open.scanner);
         let mut limits = limits(server, &open, request, rows, context.timeout);
@@ -181,7 +202,7 @@ async fn fetch(
                     results.complete_last();
                 }
                 quota.has_read(results.bytes());
-                results.into_scan(&mut response);
+                (response.results, lengths) = results.into_scan();
                 tell(&mut response, progress, &open);
             }
             Err(error) => {
@@ -202,7 +223,7 @@ async fn fetch(
         }
         server.scanners().put_back(id, open, now);
     }
-    Ok((response, cells))
+    Ok(ScanAnswer { rest: response, lengths, cells })
 }
 
 fn limits(

@@ -14,6 +14,7 @@ use tokio::io::AsyncWrite;
 use crate::call::{Failure, Reply};
 use crate::compressor::Compressor;
 use crate::frame::{self, ExceptionResponse};
+use crate::pieces;
 
 /// Pieces below this are copied: an entry in a vectored write costs about as much as copying this many bytes.
 const COPY_BELOW: usize = 2048;
@@ -151,7 +152,7 @@ impl Outbox {
                 return;
             }
             written -= piece.len();
-            self.pieces.pop_front();
+            self.pieces.pop_front().into_iter().for_each(pieces::give_back);
         }
         self.tail.advance(written);
         if self.unsent == 0 {

@@ -21,10 +21,16 @@ const RUN_PAGES_MAX: usize = LARGE_PAGE_BYTES / PAGE_BYTES;
 const LARGE_PAGE_BYTES: usize = 2 << 20;
 /// Addresses that are asked for at a time; none of them is memory before it is written to.
 const RESERVE_BYTES: usize = 64 << 20;
-/// Memory kept at hand for runs of one size.
+/// Memory kept at hand for runs of one size, large pages not among them.
 const AT_HAND_BYTES_MAX: usize = 2 << 20;
-/// The same for all sizes together.
+/// The same for all those sizes together.
 const ALL_AT_HAND_BYTES_MAX: usize = 16 << 20;
+
+/// Keeps up to so many bytes of large pages at hand: those that memstores which were flushed gave back are there for the
+/// next ones. One of them if nobody says.
+pub fn keep_large_at_hand(bytes: u64) {
+    Store::lock().keep_large_at_hand(usize::try_from(bytes).unwrap_or(usize::MAX));
+}
 
 /// A run of pages, the first bytes of which are filled.
 #[derive(Debug)]
@@ -134,6 +140,8 @@ struct Store {
     reserve: Reserve,
     /// For large pages.
     large: Reserve,
+    large_at_hand_bytes_max: usize,
+    /// Those of large pages are not among them.
     at_hand_bytes: usize,
 }
 
@@ -184,6 +192,16 @@ struct Free {
     bare: Vec<NonNull<u8>>,
 }
 
+impl Free {
+    /// Keeps the addresses only.
+    fn give_back(&mut self, run: NonNull<u8>, pages: usize) {
+        // SAFETY: nobody has the run; what it held need not stay.
+        let given_back = unsafe { madvise(run.as_ptr().cast(), pages * PAGE_BYTES, Advice::LinuxDontNeed) };
+        debug_assert!(given_back.is_ok());
+        self.bare.push(run);
+    }
+}
+
 // SAFETY: what it points to is owned by nobody else.
 unsafe impl Send for Store {}
 
@@ -191,7 +209,13 @@ static STORE: Mutex<Store> = Mutex::new(Store::new());
 
 impl Store {
     const fn new() -> Store {
-        Store { sizes: Vec::new(), reserve: Reserve::NONE, large: Reserve::NONE, at_hand_bytes: 0 }
+        Store {
+            sizes: Vec::new(),
+            reserve: Reserve::NONE,
+            large: Reserve::NONE,
+            large_at_hand_bytes_max: LARGE_PAGE_BYTES,
+            at_hand_bytes: 0,
+        }
     }
 
     fn lock() -> MutexGuard<'static, Store> {
@@ -204,7 +228,7 @@ impl Store {
             self.sizes.resize_with(RUN_PAGES_MAX + 1, Free::default);
         }
         if let Some(run) = self.sizes[pages].at_hand.pop() {
-            self.at_hand_bytes -= pages * PAGE_BYTES;
+            self.at_hand_bytes -= counted(pages);
             return run;
         }
         match self.sizes[pages].bare.pop() {
@@ -215,20 +239,33 @@ impl Store {
     }
 
     fn put_back(&mut self, run: NonNull<u8>, pages: usize) {
-        let bytes = pages * PAGE_BYTES;
         let free = &mut self.sizes[pages];
-        let keeps = (free.at_hand.len() + 1) * bytes <= AT_HAND_BYTES_MAX
-            && self.at_hand_bytes + bytes <= ALL_AT_HAND_BYTES_MAX;
-        if keeps {
-            free.at_hand.push(run);
-            self.at_hand_bytes += bytes;
-            return;
+        let of_size_max =
+            if pages == RUN_PAGES_MAX { self.large_at_hand_bytes_max } else { AT_HAND_BYTES_MAX };
+        let keeps = (free.at_hand.len() + 1) * pages * PAGE_BYTES <= of_size_max
+            && self.at_hand_bytes + counted(pages) <= ALL_AT_HAND_BYTES_MAX;
+        match keeps {
+            true => {
+                free.at_hand.push(run);
+                self.at_hand_bytes += counted(pages);
+            }
+            false => free.give_back(run, pages),
         }
-        // SAFETY: nobody has the run; what it held need not stay.
-        let given_back = unsafe { madvise(run.as_ptr().cast(), bytes, Advice::LinuxDontNeed) };
-        debug_assert!(given_back.is_ok());
-        free.bare.push(run);
     }
+
+    fn keep_large_at_hand(&mut self, bytes: usize) {
+        self.large_at_hand_bytes_max = bytes;
+        let Some(free) = self.sizes.get_mut(RUN_PAGES_MAX) else { return };
+        while free.at_hand.len() > bytes / LARGE_PAGE_BYTES {
+            let run = free.at_hand.pop().expect("more than none");
+            free.give_back(run, RUN_PAGES_MAX);
+        }
+    }
+}
+
+/// What a run of so many pages adds to the bytes at hand of all sizes but the largest.
+fn counted(pages: usize) -> usize {
+    if pages == RUN_PAGES_MAX { 0 } else { pages * PAGE_BYTES }
 }
 
 #[cfg(test)]
@@ -308,5 +345,21 @@ mod tests {
         let again: Vec<_> = (0..100).map(|_| store.take(17)).collect();
         assert!(again.iter().all(|run| before.contains(run)), "addresses are used again");
         assert_eq!(store.at_hand_bytes, 0);
+    }
+
+    #[test]
+    fn large_pages_are_kept_as_somebody_says() {
+        let mut store = Store::new();
+        let at_hand = |store: &Store| store.sizes[RUN_PAGES_MAX].at_hand.len();
+        for (kept, expected) in [(LARGE_PAGE_BYTES, 1), (20 * LARGE_PAGE_BYTES, 20), (usize::MAX, 30)] {
+            store.keep_large_at_hand(kept);
+            let runs: Vec<_> = (0..30).map(|_| store.take(RUN_PAGES_MAX)).collect();
+            runs.into_iter().for_each(|run| store.put_back(run, RUN_PAGES_MAX));
+            assert_eq!(at_hand(&store), expected);
+        }
+        store.keep_large_at_hand(3 * LARGE_PAGE_BYTES);
+        assert_eq!(at_hand(&store), 3);
+        store.keep_large_at_hand(0);
+        assert_eq!((at_hand(&store), store.sizes[RUN_PAGES_MAX].bare.len()), (0, 30));
     }
 }

@@ -3,10 +3,15 @@
 /// Asks for the cache lines of the first `bytes` bytes of `memory`, as many as there are. A hint: it changes nothing.
 #[inline]
 pub fn prefetch<T>(memory: &[T], bytes: usize) {
+    prefetch_at(memory.as_ptr().cast(), size_of_val(memory).min(bytes));
+}
+
+/// The same for the `bytes` bytes from `start` on, whatever is there.
+#[inline]
+pub fn prefetch_at(start: *const u8, bytes: usize) {
     const LINE_BYTES: usize = 64;
-    let len = size_of_val(memory).min(bytes);
-    for at in (0..len).step_by(LINE_BYTES) {
-        prefetch_line(memory.as_ptr().cast::<u8>().wrapping_add(at));
+    for at in (0..bytes).step_by(LINE_BYTES) {
+        prefetch_line(start.wrapping_add(at));
     }
 }
 

@@ -145,6 +145,24 @@ impl Writer<'_> {
         self.figures.count(cell);
         self.tree.insert(cell);
     }
+
+    /// The same with several cells: quicker, if they are many.
+    pub fn insert_all<'c>(&mut self, cells: impl IntoIterator<Item = Cell<'c>>) {
+        let mut cells = cells.into_iter();
+        let mut group = Vec::new();
+        loop {
+            group.extend(cells.by_ref().take(tree::AHEAD));
+            match &group[..] {
+                [] => return,
+                [one] => self.insert(one),
+                several => {
+                    several.iter().for_each(|cell| self.figures.count(cell));
+                    self.tree.insert_group(several);
+                }
+            }
+            group.clear();
+        }
+    }
 }
 
 impl Figures {

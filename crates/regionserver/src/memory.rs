@@ -37,10 +37,16 @@ impl Common {
         self.memstore_bytes + self.cache_bytes
     }
 
+    /// What memstores find free when they grow.
+    pub(crate) fn memstore_growth_bytes(&self) -> u64 {
+        self.bytes() / MARGIN
+    }
+
     /// The most that the cache may have, beside what others use.
     fn cache_bytes_beside(&self, used: Used) -> u64 {
         let common = self.bytes();
-        let growth = (common / MARGIN).min(self.memstore_bytes.saturating_sub(used.memstore_bytes));
+        let growth =
+            self.memstore_growth_bytes().min(self.memstore_bytes.saturating_sub(used.memstore_bytes));
         let others = used.memstore_bytes + growth + used.file_bytes + used.excess_bytes;
         common.saturating_sub(others).max(common / MARGIN)
     }
@@ -65,6 +71,8 @@ pub(crate) struct MemoryMover {
 
 impl MemoryMover {
     pub(crate) fn new(common: Common) -> MemoryMover {
+        // What is left free for them may as well be memory that they gave back.
+        base::pages::keep_large_at_hand(common.memstore_growth_bytes());
         MemoryMover { common, used: Used::default(), moves: 0 }
     }
 

@@ -9,7 +9,7 @@ use std::ops::Deref;
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering::*, fence};
 
-use base::prefetch::prefetch;
+use base::prefetch::{prefetch, prefetch_at};
 
 use super::arena::Arena;
 use super::entry::Entry;
@@ -116,6 +116,12 @@ impl PageRef {
             (&raw mut (*page.as_ptr()).level).write(level);
             PageRef(page)
         }
+    }
+
+    /// Asks for the memory of the page, which is of this level.
+    pub(super) fn prefetch(self, level: u32) {
+        let len = if level == 0 { size_of::<Page>() } else { size_of::<InnerPage>() };
+        prefetch_at(self.0.as_ptr().cast(), len);
     }
 
     pub(super) fn level(self) -> u32 {

@@ -175,7 +175,7 @@ proptest! {
     #![proptest_config(config())]
 
     #[test]
-    fn agrees_with_a_sorted_map(cells in cells(), seeks in cells(), sorted: bool) {
+    fn agrees_with_a_sorted_map(cells in cells(), seeks in cells(), sorted: bool, together in 1..50_usize) {
         let memstore = Memstore::new(CellOrder::Plain);
         let mut model = Model::new();
         let mut cells = cells;
@@ -183,11 +183,15 @@ proptest! {
             cells.sort();
         }
         let inserted = cells.len();
+        let mut puts = Vec::new();
         for (at, (row, qualifier, timestamp, seq_id)) in cells.into_iter().enumerate() {
             let value = at.to_be_bytes().to_vec();
-            let key = (row.clone(), qualifier.clone(), std::cmp::Reverse(timestamp), std::cmp::Reverse(seq_id));
-            memstore.insert(&put(&row, &qualifier, timestamp, &value).view(seq_id));
+            puts.push((put(&row, &qualifier, timestamp, &value), seq_id));
+            let key = (row, qualifier, std::cmp::Reverse(timestamp), std::cmp::Reverse(seq_id));
             model.insert(key, value);
+        }
+        for puts in puts.chunks(together) {
+            memstore.write().insert_all(puts.iter().map(|(put, seq_id)| put.view(*seq_id)));
         }
         let expected: Vec<_> = model.values().cloned().collect();
         let found: Vec<_> = all(&memstore).into_iter().map(|(_, _, value)| value).collect();
@@ -325,9 +329,14 @@ fn readers_find_what_was_inserted_while_the_writer_inserts() {
                 }
             });
         }
-        for at in 1..=count {
-            memstore.insert(&put(&row_of(at), b"q", 1, b"v").view(at));
-            inserted.store(at, Ordering::Release);
+        let mut at = 1;
+        while at <= count {
+            // By turns one by one and many together.
+            let behind = (at + if at % 1000 < 500 { 1 } else { 37 }).min(count + 1);
+            let puts: Vec<_> = (at..behind).map(|at| (put(&row_of(at), b"q", 1, b"v"), at)).collect();
+            memstore.write().insert_all(puts.iter().map(|(put, at)| put.view(*at)));
+            at = behind;
+            inserted.store(at - 1, Ordering::Release);
         }
     });
 }
@@ -390,13 +399,23 @@ fn one_row_and_then_others_are_in_order() {
     assert!(keys.is_sorted_by(|left, right| CellOrder::Plain.compare_keys(left, right).is_lt()));
 }
 
-/// Run with `--ignored --nocapture`: what do a million inserts cost, in order and at random?
+/// Run with `--ignored --nocapture`: what do a million inserts cost, in order and at random, one by one and together?
 #[test]
 #[ignore = "a measurement, not a check"]
 #[allow(clippy::disallowed_methods)] // Measures real time.
 fn insert_costs() {
     const COUNT: u64 = 1_000_000;
-    for (name, mix) in [("in order", 1_u64), ("at random", 0x9e37_79b9_7f4a_7c15)] {
+    const RANDOM: u64 = 0x9e37_79b9_7f4a_7c15;
+    // The first is there to have touched the memory that the others get again.
+    base::pages::keep_large_at_hand(u64::MAX);
+    let ways = [
+        ("for the memory", 1, 1),
+        ("in order", 1, 1),
+        ("in order, together", 1, 1000),
+        ("at random", RANDOM, 1),
+        ("at random, together", RANDOM, 1000),
+    ];
+    for (name, mix, together) in ways {
         let cells: Vec<_> = (0..COUNT)
             .map(|at| put(format!("{:026}", at.wrapping_mul(mix)).as_bytes(), b"q", 1, &[b'v'; 100]))
             .collect();
@@ -404,8 +423,11 @@ fn insert_costs() {
         memstore.expect_common(b"000000");
         let start = std::time::Instant::now();
         let mut writer = memstore.write();
-        for (at, cell) in cells.iter().enumerate() {
-            writer.insert(&cell.view(at as u64));
+        for cells in cells.chunks(together) {
+            match cells {
+                [one] => writer.insert(&one.view(1)),
+                several => writer.insert_all(several.iter().map(|cell| cell.view(1))),
+            }
         }
         drop(writer);
         let inserted = start.elapsed();
@@ -443,15 +465,18 @@ fn of_cells_written_twice_by_one_write_the_last_stays_among_many() {
     let key_of = |cell: &KeyValue| cell.view(0).key.to_vec();
     for seq_id in 1..=writes {
         let row = format!("000789aq-{:02}", below(40));
-        let mut writer = memstore.write();
         let mut written = Vec::new();
         for value in 0..9_u64 {
             let qualifier = [&b""[..], b"\x00", b"a", b"c", b"longer", b"\xff"][below(6) as usize];
             let timestamp = if below(3) == 0 { 8 } else { 100 + seq_id as i64 };
             let cell = put(row.as_bytes(), qualifier, timestamp, &value.to_be_bytes());
-            writer.insert(&cell.view(seq_id));
             model.insert((key_of(&cell), std::cmp::Reverse(seq_id)), value.to_be_bytes().to_vec());
             written.push(cell);
+        }
+        let mut writer = memstore.write();
+        match seq_id % 2 {
+            0 => written.iter().for_each(|cell| writer.insert(&cell.view(seq_id))),
+            _ => writer.insert_all(written.iter().map(|cell| cell.view(seq_id))),
         }
         drop(writer);
         for cell in written {

@@ -34,6 +34,9 @@ use super::page::{Before, ENTRIES_MAX, Page, PageRef, Place, Way};
 /// Cells that a forward seek steps over before it searches from the top.
 const SEEK_STEPS: usize = 4;
 
+/// Cells whose places are looked for together.
+pub(super) const AHEAD: usize = 16;
+
 /// Cells from which it is settled what rows have in common, if nobody has said so before.
 const SETTLING_CELLS: usize = 256;
 
@@ -157,6 +160,12 @@ impl Tree {
         self.compare_key(number, entry, target).then_with(|| seq_id.cmp(&unsafe { seq_id_of(entry) }))
     }
 
+    /// Holds for entries before the target's cell of `seq_id`.
+    #[inline]
+    fn before(&self, target: &Target<'_>, seq_id: u64) -> impl Before {
+        move |number, entry| self.compare(number, entry, target, seq_id) == Ordering::Less
+    }
+
     #[inline]
     fn root(&self) -> Option<PageRef> {
         // SAFETY: a page of this tree's arena (invariant 2).
@@ -238,9 +247,46 @@ pub(super) struct Writer<'a> {
 impl Writer<'_> {
     /// Copies a cell into its place, and into that of a cell with the same key and sequence id.
     pub(super) fn insert(&mut self, cell: &Cell<'_>) {
+        self.insert_from(None, cell);
+    }
+
+    /// The same with several, at most [`AHEAD`]. The way to a place waits for memory at every page; their ways wait
+    /// together.
+    pub(super) fn insert_group(&mut self, cells: &[Cell<'_>]) {
+        let starts = self.look_ahead(cells);
+        for (cell, start) in cells.iter().zip(starts) {
+            self.insert_from(start, cell);
+        }
+    }
+
+    /// For each of the cells the leaf for it, whose memory is asked for, as long as nothing is inserted; `None` where no
+    /// search is worth while.
+    fn look_ahead(&self, cells: &[Cell<'_>]) -> [Option<PageRef>; AHEAD] {
+        let none = [None; AHEAD];
+        let (Some(root), Some(first)) = (self.tree.root(), cells.first()) else { return none };
+        if self.hinted_leaf(&self.tree.before(&self.tree.target(first.key), first.seq_id)).is_some() {
+            // They come in order.
+            return none;
+        }
+        let mut pages = [root; AHEAD];
+        for level in (0..root.level()).rev() {
+            for (page, cell) in pages.iter_mut().zip(cells) {
+                let target = self.tree.target(cell.key);
+                if let Way::To(below) = page.way(&self.tree.before(&target, cell.seq_id)) {
+                    below.prefetch(level);
+                    *page = below;
+                }
+            }
+        }
+        pages.map(Some)
+    }
+
+    /// Copies a cell into its place, which is at the page `start`, if there is one, or was when pages behind it were not
+    /// split off from it yet.
+    fn insert_from(&mut self, start: Option<PageRef>, cell: &Cell<'_>) {
         let target = self.tree.target(cell.key);
         let slot = (target.number.unwrap_or_default(), Entry::copy(&mut self.state.arena, cell));
-        self.insert_slot(slot, &target, cell.seq_id);
+        self.insert_slot(start, slot, &target, cell.seq_id);
         self.tree.arena_bytes.store(self.state.arena.chunk_bytes() as u64, Relaxed);
         if target.number.is_none() {
             self.state.unsettled_cells += 1;
@@ -271,10 +317,16 @@ impl Writer<'_> {
         let _ = self.tree.common.set(common);
     }
 
-    fn insert_slot(&mut self, slot: (u64, NonNull<Entry>), target: &Target<'_>, seq_id: u64) {
+    fn insert_slot(
+        &mut self,
+        start: Option<PageRef>,
+        slot: (u64, NonNull<Entry>),
+        target: &Target<'_>,
+        seq_id: u64,
+    ) {
         let tree = self.tree;
-        let is_before = |number, entry| tree.compare(number, entry, target, seq_id) == Ordering::Less;
-        let leaf = self.leaf_for(&is_before);
+        let is_before = tree.before(target, seq_id);
+        let leaf = self.leaf_for(start, &is_before);
         let index = leaf.index_of(&is_before);
         // What follows may be the first of the next page.
         let (behind, behind_index) = match leaf.next_page() {
@@ -302,16 +354,20 @@ impl Writer<'_> {
         self.state.hint = holder.as_ptr();
     }
 
-    /// The leaf where the last entry is for which `is_before` holds.
-    fn leaf_for(&mut self, is_before: &impl Before) -> PageRef {
+    /// The leaf of the last insert, if the last entry is there for which `is_before` holds.
+    fn hinted_leaf(&self, is_before: &impl Before) -> Option<PageRef> {
         // SAFETY: a page of this tree's arena.
-        if let Some(hint) = unsafe { PageRef::of(self.state.hint) } {
-            let (number, first) = hint.entry(0);
-            if is_before(number, first) && !hint.ends_before(is_before) {
-                return hint;
-            }
-        }
-        self.tree.find(is_before).map(|place| place.page).unwrap_or_else(|| {
+        let hint = unsafe { PageRef::of(self.state.hint) }?;
+        let (number, first) = hint.entry(0);
+        (is_before(number, first) && !hint.ends_before(is_before)).then_some(hint)
+    }
+
+    /// The leaf where the last entry is for which `is_before` holds, as seen from `start`.
+    fn leaf_for(&mut self, start: Option<PageRef>, is_before: &impl Before) -> PageRef {
+        let hinted = if start.is_none() { self.hinted_leaf(is_before) } else { None };
+        let tree = self.tree;
+        let found = || Some(tree.find_below(start.or_else(|| tree.root())?, is_before).page);
+        hinted.or_else(found).unwrap_or_else(|| {
             let root = PageRef::make(&mut self.state.arena, 0);
             self.tree.root.store(root.as_ptr(), Release);
             root

@@ -208,11 +208,8 @@ impl Cells {
             if memstore.is_empty() && run >= ROWS_THAT_TELL {
                 memstore.expect_common(&self.common_of_rows(&rest[..run]));
             }
-            let mut writer = memstore.write();
-            for at in &rest[..run] {
-                debug_assert_eq!(at.stamp, Stamp::Given);
-                writer.insert(&self.cell_at(at, seq_id));
-            }
+            debug_assert!(rest[..run].iter().all(|at| at.stamp == Stamp::Given));
+            memstore.write().insert_all(rest[..run].iter().map(|at| self.cell_at(at, seq_id)));
             rest = &rest[run..];
         }
     }

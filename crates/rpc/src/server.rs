@@ -10,6 +10,7 @@
 //! * [`connection`]: runs the calls of one connection and gathers their answers;
 //! * [`calls`]: those of them that were not ready at once;
 //! * [`outbox`]: answers in, vectored writes out;
+//! * [`instruments`]: what is counted of calls;
 //! * [`pace`]: whether a client goes on fast enough for what it makes the server hold;
 //! * [`shared`]: what the servers of a process share.
 
@@ -17,6 +18,7 @@ mod calls;
 mod connection;
 mod handshake;
 mod inbox;
+mod instruments;
 mod outbox;
 mod pace;
 mod shared;
@@ -34,6 +36,7 @@ use tracing::{debug, warn};
 
 use crate::call::Service;
 use handshake::Opened;
+pub use instruments::CallInstruments;
 pub use shared::Shared;
 
 /// Limits of a server. The defaults are HBase's where HBase has one.
@@ -92,6 +95,7 @@ pub struct Server {
     options: ServerOptions,
     cluster_id: Option<String>,
     shared: Arc<Shared>,
+    instruments: Arc<CallInstruments>,
     stop: watch::Sender<bool>,
     // Counts; each changes when a connection comes, has opened or goes.
     connections: AtomicUsize,
@@ -129,6 +133,7 @@ impl Server {
         }
         Arc::new(Server {
             shared,
+            instruments: Arc::new(CallInstruments::begin(env.clock.monotonic())),
             env,
             services,
             options,
@@ -165,6 +170,11 @@ impl Server {
     /// Bytes of requests held now (a little more than that: connections take them in steps).
     pub fn queued_bytes(&self) -> usize {
         self.shared.requests().used()
+    }
+
+    /// What it counts of its calls.
+    pub fn instruments(&self) -> &Arc<CallInstruments> {
+        &self.instruments
     }
 
     /// The limits that it keeps, perhaps together with others.

@@ -221,6 +221,26 @@ async fn a_handler_that_panics_fails_its_call_alone() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn calls_are_counted_with_their_times_and_bytes() {
+    let harness = harness().await;
+    let mut raw = harness.open().await;
+    let received_before = harness.server.instruments().received.get();
+    raw.call(1, "Wait", &[7; 1000]).await;
+    harness.env.clock.sleep(Duration::from_millis(70)).await;
+    harness.service.gate.notify_one();
+    raw.response().await;
+    raw.call(2, "Fail", b"").await;
+    raw.response().await;
+    let calls = harness.server.instruments();
+    let micros = calls.total_time.micros();
+    assert_eq!((micros.count(), micros.sum()), (2, 70_000));
+    assert_eq!(calls.process_time.micros().sum(), 70_000, "it was begun at once");
+    assert_eq!((calls.exceptions.get(), calls.queue_time.micros().sum()), (1, 0));
+    assert!((1000..1200).contains(&(calls.received.get() - received_before)));
+    assert!(calls.sent.get() > 1000, "it is sent back what it sent");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_request_that_is_too_big_is_answered_from_its_header_then_closed() {
     let harness = Harness::new(ServerOptions { max_request_bytes: 1000, ..ServerOptions::default() }).await;
     for (header, class) in [

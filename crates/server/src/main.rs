@@ -7,6 +7,7 @@
 
 mod address;
 mod arguments;
+mod beans;
 mod direct;
 mod health;
 mod lock;

@@ -3,14 +3,15 @@
 use std::sync::Arc;
 
 use base::config::{Config, MemoryParts};
-use base::metrics::Registry as Metrics;
+use base::env::Env;
+use base::metrics::Registry;
 use master::Master;
 use master::assignment::RegionState;
 use regionserver::RegionServer;
 use rpc::server::Shared;
-use serde_json::Value;
 use web::{Facts, Section, StatusPage};
 
+use crate::beans;
 use crate::standalone::Limits;
 
 /// The options in force, as `/conf` shows them.
@@ -30,32 +31,14 @@ fn links(status: &str) -> Vec<(String, String)> {
 /// The master's pages.
 pub struct MasterPages {
     master: Arc<Master>,
-    metrics: Metrics,
+    metrics: Registry,
     configuration: Configuration,
 }
 
 impl MasterPages {
     /// The pages of `master`.
-    pub fn new(master: Arc<Master>, config: &Config) -> MasterPages {
-        let metrics = Metrics::new();
-        let bean = metrics.hbase_bean("Master", "Server");
-        bean.tag("isActiveMaster", "true");
-        bean.tag("clusterId", master.cluster_id());
-        bean.tag("serverName", master.server_name().to_string());
-        bean.gauge("masterStartTime", {
-            let start_code = master.server_name().start_code;
-            move || start_code
-        });
-        let context = master.context().clone();
-        bean.gauge("numRegionServers", move || context.servers.live().len() as u64);
-        let context = master.context().clone();
-        metrics.hbase_bean("Master", "AssignmentManager").gauge("ritCount", move || {
-            let all = context.assignment.all();
-            let settled = |state: &RegionState| {
-                matches!(state, RegionState::Open(_) | RegionState::Closed | RegionState::Split)
-            };
-            all.iter().filter(|(_, state)| !settled(state)).count() as u64
-        });
+    pub fn new(env: &Env, master: Arc<Master>, calls: &Arc<rpc::Server>, config: &Config) -> MasterPages {
+        let metrics = beans::of_master(env, &master, calls);
         MasterPages { master, metrics, configuration: configuration(config) }
     }
 
@@ -121,8 +104,8 @@ impl Facts for MasterPages {
         }
     }
 
-    fn beans(&self) -> Vec<Value> {
-        self.metrics.beans()
+    fn metrics(&self) -> &Registry {
+        &self.metrics
     }
 
     fn configuration(&self) -> Configuration {
@@ -135,18 +118,20 @@ pub struct RegionServerPages {
     server: Arc<RegionServer>,
     memory: MemoryParts,
     shared: Arc<Shared>,
-    metrics: Metrics,
+    metrics: Registry,
     configuration: Configuration,
 }
 
 impl RegionServerPages {
     /// The pages of `server`.
-    pub fn new(server: Arc<RegionServer>, config: &Config, limits: &Limits) -> RegionServerPages {
-        let metrics = Metrics::new();
-        show_server(&metrics, &server);
-        show_memory(&metrics, &server, limits);
-        show_calls(&metrics, &limits.shared);
-        show_log(&metrics, &server);
+    pub fn new(
+        env: &Env,
+        server: Arc<RegionServer>,
+        calls: &Arc<rpc::Server>,
+        config: &Config,
+        limits: &Limits,
+    ) -> RegionServerPages {
+        let metrics = beans::of_region_server(env, &server, calls, limits);
         let (memory, shared) = (limits.memory, limits.shared.clone());
         RegionServerPages { server, memory, shared, metrics, configuration: configuration(config) }
     }
@@ -207,8 +192,8 @@ impl Facts for RegionServerPages {
         }
     }
 
-    fn beans(&self) -> Vec<Value> {
-        self.metrics.beans()
+    fn metrics(&self) -> &Registry {
+        &self.metrics
     }
 
     fn configuration(&self) -> Configuration {
@@ -218,83 +203,4 @@ impl Facts for RegionServerPages {
 
 fn used(bytes: u64, limit: u64) -> String {
     format!("{} KiB of {} MiB", bytes >> 10, limit >> 20)
-}
-
-/// `RegionServer,sub=Memory`, with the number of the process and its parts beside HBase's attributes.
-fn show_memory(metrics: &Metrics, server: &Arc<RegionServer>, limits: &Limits) {
-    let bean = metrics.hbase_bean("RegionServer", "Memory");
-    let (memory, shared) = (limits.memory, &limits.shared);
-    let store = server.clone();
-    bean.gauge("memStoreSize", move || store.memstore_bytes());
-    let cache = server.clone();
-    bean.gauge("blockCacheSize", move || cache.cache_stats().weight_bytes);
-    let requests = shared.clone();
-    bean.gauge("requestSize", move || requests.requests().used() as u64);
-    let answers = shared.clone();
-    bean.gauge("responseSize", move || answers.answers().used() as u64);
-    bean.gauge("limit", move || memory.total);
-    bean.gauge("memStoreLimit", move || memory.memstores);
-    bean.gauge("blockCacheLimit", move || memory.cache);
-    bean.gauge("requestLimit", move || memory.requests);
-    bean.gauge("responseLimit", move || memory.answers);
-}
-
-/// The attributes of `RegionServer,sub=IPC` that are true already. Refused calls are counted for all servers of the process.
-fn show_calls(metrics: &Metrics, shared: &Arc<Shared>) {
-    let bean = metrics.hbase_bean("RegionServer", "IPC");
-    let gauge = |name: &str, read: fn(&Shared) -> u64| {
-        let shared = shared.clone();
-        bean.gauge(name, move || read(&shared));
-    };
-    gauge("numOpenConnections", |shared| shared.connections() as u64);
-    gauge("queueSize", |shared| shared.requests().used() as u64);
-    gauge("exceptions.callQueueTooBig", Shared::calls_refused);
-    gauge("connectionsTurnedAway", Shared::turned_away);
-    gauge("connectionsStalled", Shared::stalled);
-}
-
-/// The attributes of `RegionServer,sub=Server` that are true already.
-fn show_server(metrics: &Metrics, server: &Arc<RegionServer>) {
-    let bean = metrics.hbase_bean("RegionServer", "Server");
-    bean.tag("serverName", server.name().to_string());
-    let gauge = |name: &str, read: fn(&RegionServer) -> u64| {
-        let server = server.clone();
-        bean.gauge(name, move || read(&server));
-    };
-    gauge("regionCount", |server| server.regions().len() as u64);
-    gauge("regionServerStartTime", |server| server.name().start_code);
-    gauge("memStoreSize", |server| sum(server, |figures| figures.memstore_bytes));
-    gauge("readRequestCount", |server| sum(server, |figures| figures.read_requests));
-    gauge("writeRequestCount", |server| sum(server, |figures| figures.write_requests));
-    gauge("totalRequestCount", |server| {
-        sum(server, |figures| figures.read_requests + figures.write_requests)
-    });
-    gauge("storeCount", |server| sum(server, |figures| figures.stores.len() as u64));
-    gauge("storeFileCount", |server| {
-        sum(server, |figures| figures.stores.iter().map(|store| store.files as u64).sum())
-    });
-    gauge("storeFileSize", |server| {
-        sum(server, |figures| figures.stores.iter().map(|store| store.file_bytes).sum())
-    });
-    gauge("blockCacheHitCount", |server| server.cache_stats().hits);
-    gauge("blockCacheMissCount", |server| server.cache_stats().misses);
-    gauge("flushQueueLength", |server| server.schedule().flushes() as u64);
-    gauge("compactionQueueLength", |server| server.schedule().compactions().waiting() as u64);
-}
-
-fn sum(server: &RegionServer, of: fn(&engine::region::RegionFigures) -> u64) -> u64 {
-    server.regions().all().iter().map(|region| of(&region.figures())).sum()
-}
-
-/// The attributes of `RegionServer,sub=WAL` that are true already.
-fn show_log(metrics: &Metrics, server: &Arc<RegionServer>) {
-    let bean = metrics.hbase_bean("RegionServer", "WAL");
-    let gauge = |name: &str, read: fn(wal::Figures) -> u64| {
-        let server = server.clone();
-        bean.gauge(name, move || read(server.log_figures()));
-    };
-    gauge("appendCount", |figures| figures.edits);
-    gauge("writtenBytes", |figures| figures.bytes);
-    gauge("syncTime_num_ops", |figures| figures.groups);
-    gauge("rollRequest", |figures| figures.rolls);
 }

@@ -369,11 +369,11 @@ impl Node {
         )
         .serve(listeners.zookeeper);
         if let Some(listener) = listeners.master_pages {
-            let pages = MasterPages::new(self.master.clone(), config);
+            let pages = MasterPages::new(env, self.master.clone(), &servers[0], config);
             env.spawn(TaskClass::Service, web::serve(listener, Arc::new(pages)));
         }
         if let Some(listener) = listeners.region_server_pages {
-            let pages = RegionServerPages::new(self.region_server.clone(), config, limits);
+            let pages = RegionServerPages::new(env, self.region_server.clone(), &servers[1], config, limits);
             env.spawn(TaskClass::Service, web::serve(listener, Arc::new(pages)));
         }
         servers

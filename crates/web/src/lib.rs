@@ -17,9 +17,12 @@ use axum::http::{StatusCode, header};
 use axum::response::{Html, IntoResponse, Redirect, Response};
 use axum::routing::get;
 use base::env::Listener;
+use base::metrics::{Jmx, JmxOptions, Registry};
 use serde_json::Value;
 
 pub use page::{Section, StatusPage};
+
+const JSON_TYPE: &str = "application/json; charset=utf8";
 
 /// What a role tells the world about itself; asked anew for each page.
 pub trait Facts: Send + Sync + 'static {
@@ -27,8 +30,8 @@ pub trait Facts: Send + Sync + 'static {
     fn status_path(&self) -> &'static str;
     /// The content of the status page.
     fn status(&self) -> StatusPage;
-    /// The beans of `/jmx`, each an object with at least `name`.
-    fn beans(&self) -> Vec<Value>;
+    /// The beans of `/jmx`.
+    fn metrics(&self) -> &Registry;
     /// The options in force: key, value, and where the value comes from.
     fn configuration(&self) -> Vec<(String, String, String)>;
 }
@@ -55,29 +58,40 @@ async fn status(State(facts): Role) -> Html<String> {
     Html(facts.status().render())
 }
 
-/// `/jmx[?qry=PATTERN]` and `/jmx?get=BEAN::ATTRIBUTE`, as Hadoop's servlet answers them.
+/// `/jmx[?qry=PATTERN]` and `/jmx?get=BEAN::ATTRIBUTE`, with `description=true` and `callback=FUNCTION`, as Hadoop's
+/// servlet answers them.
 async fn jmx(State(facts): Role, Query(query): Query<HashMap<String, String>>) -> Response {
-    let mut beans = facts.beans();
-    if let Some(wanted) = query.get("get") {
-        let Some((bean, attribute)) = wanted.split_once("::") else {
-            let error = serde_json::json!({"result": "ERROR", "message": "query format is not as expected."});
-            return json(StatusCode::BAD_REQUEST, &error);
-        };
-        beans.retain(|candidate| candidate["name"] == bean);
-        for candidate in &mut beans {
-            if let Value::Object(members) = candidate {
-                members.retain(|key, _| key == "name" || key == "modelerType" || key == attribute);
-            }
-        }
-        if !beans.iter().any(|bean| bean.get(attribute).is_some()) {
-            let error =
-                serde_json::json!({"beans": [], "result": "ERROR", "message": "No beans matching query."});
-            return json(StatusCode::NOT_FOUND, &error);
-        }
-    } else if let Some(pattern) = query.get("qry") {
-        beans.retain(|bean| bean["name"].as_str().is_some_and(|name| matches(pattern, name)));
+    let descriptions = query.get("description").is_some_and(|value| value == "true");
+    let Some(wanted) = query.get("get") else {
+        let pattern = query.get("qry");
+        let mut jmx = Jmx::new(JmxOptions { only: None, descriptions });
+        facts.metrics().show(&|name| pattern.is_none_or(|pattern| matches(pattern, name)), &mut jmx);
+        return shown(jmx.finish(), query.get("callback"));
+    };
+    let Some((bean, attribute)) = wanted.split_once("::").filter(|(_, rest)| !rest.contains("::")) else {
+        let error = serde_json::json!({"result": "ERROR", "message": "query format is not as expected."});
+        return json(StatusCode::BAD_REQUEST, &error);
+    };
+    let mut jmx = Jmx::new(JmxOptions { only: Some(attribute.to_owned()), descriptions });
+    facts.metrics().show(&|name| name == bean, &mut jmx);
+    if jmx.attributes() == 0 {
+        let error =
+            serde_json::json!({"beans": [], "result": "ERROR", "message": "No beans matching query."});
+        return json(StatusCode::NOT_FOUND, &error);
     }
-    json(StatusCode::OK, &serde_json::json!({ "beans": beans }))
+    shown(jmx.finish(), query.get("callback"))
+}
+
+/// JSON, or a call of the function that a page of another origin wants it in.
+fn shown(json: Vec<u8>, callback: Option<&String>) -> Response {
+    let is_of_name = |byte: u8| byte.is_ascii_alphanumeric() || b"_.$".contains(&byte);
+    match callback.filter(|callback| callback.bytes().all(is_of_name)) {
+        None => ([(header::CONTENT_TYPE, JSON_TYPE)], json).into_response(),
+        Some(callback) => {
+            let called = [callback.as_bytes(), b"(", &json, b");"].concat();
+            ([(header::CONTENT_TYPE, "application/javascript; charset=utf8")], called).into_response()
+        }
+    }
 }
 
 async fn conf(State(facts): Role) -> Response {
@@ -93,7 +107,7 @@ async fn conf(State(facts): Role) -> Response {
 
 fn json(status: StatusCode, value: &Value) -> Response {
     let text = serde_json::to_string_pretty(value).expect("a value made of strings and numbers");
-    (status, [(header::CONTENT_TYPE, "application/json; charset=utf8")], text).into_response()
+    (status, [(header::CONTENT_TYPE, JSON_TYPE)], text).into_response()
 }
 
 /// Whether `name` fits a JMX pattern: `*` stands for any text, `?` for one character.

@@ -182,14 +182,13 @@ impl Interval {
         self.max
     }
 
-    /// How many are above `low` and not above `high`, by the middles of their buckets.
-    pub fn count_between(&self, low: u64, high: u64) -> u64 {
-        let within = self.counts.iter().filter(|(bucket, _)| {
+    /// How many do not exceed `value`, by the middles of their buckets.
+    pub fn count_up_to(&self, value: u64) -> u64 {
+        let up_to = self.counts.iter().take_while(|(bucket, _)| {
             let bucket = usize::from(*bucket);
-            let middle = lowest_of(bucket).midpoint(highest_of(bucket));
-            middle > low && middle <= high
+            lowest_of(bucket).midpoint(highest_of(bucket)) <= value
         });
-        within.map(|(_, count)| u64::from(*count)).sum()
+        up_to.map(|(_, count)| u64::from(*count)).sum()
     }
 }
 
@@ -249,9 +248,9 @@ mod tests {
             let told = interval.quantile(share);
             assert!(told.abs_diff(exact) * 100 <= exact * 4, "{share}: {told}, not {exact}");
         }
-        let below = interval.count_between(0, 3500) as i64;
+        let below = interval.count_up_to(3500) as i64;
         assert!((below - 500).abs() < 20, "{below}");
-        assert_eq!(interval.count_between(0, u64::MAX), 1000);
+        assert_eq!((interval.count_up_to(6), interval.count_up_to(u64::MAX)), (0, 1000));
     }
 
     #[test]

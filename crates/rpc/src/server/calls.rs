@@ -4,6 +4,7 @@ use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use base::BoxFuture;
 use futures_util::stream::{FuturesUnordered, StreamExt};
@@ -65,11 +66,20 @@ impl Calls {
     }
 }
 
+/// When a call came and was begun, by the monotonic clock, and the bytes that it came in.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Begun {
+    pub(super) received: Duration,
+    pub(super) begun: Duration,
+    pub(super) request_len: usize,
+}
+
 /// A call at work.
 pub(super) struct Running {
     pub(super) call_id: u32,
     pub(super) method: Method,
     pub(super) cost: usize,
+    pub(super) begun: Begun,
     pub(super) answer: BoxFuture<'static, Result<Reply, Failure>>,
     pub(super) _place: CallPlace,
 }
@@ -78,6 +88,7 @@ pub(super) struct Running {
 pub(super) struct Done {
     pub(super) call_id: u32,
     pub(super) cost: usize,
+    pub(super) begun: Begun,
     pub(super) outcome: Result<Reply, Failure>,
 }
 
@@ -90,7 +101,7 @@ impl Future for Running {
             Ok(Poll::Ready(outcome)) => outcome,
             Err(panic) => Err(panicked(&self.method, panic)),
         };
-        Poll::Ready(Done { call_id: self.call_id, cost: self.cost, outcome })
+        Poll::Ready(Done { call_id: self.call_id, cost: self.cost, begun: self.begun, outcome })
     }
 }
 

@@ -21,8 +21,9 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::watch;
 use tracing::{debug, error};
 
-use super::calls::{Calls, Done, Running, panicked};
+use super::calls::{Begun, Calls, Done, Running, panicked};
 use super::inbox::{Inbox, Next};
+use super::instruments::CallInstruments;
 use super::outbox::Outbox;
 use super::pace::Pace;
 use super::{Server, ServerOptions, Shared};
@@ -64,9 +65,11 @@ pub(super) async fn serve(
         outbox: Outbox::default(),
         unread: Share::of(server.shared.answers()),
         shared: &server.shared,
+        instruments: &server.instruments,
         running: Calls::default(),
         phase: Phase::Open,
         read_at: Duration::ZERO,
+        now: Duration::ZERO,
         moved_at: server.env.clock.monotonic(),
         sending: Paces::default(),
         receiving: Paces::default(),
@@ -104,6 +107,7 @@ struct Connection<'a> {
     env: &'a Env,
     options: &'a ServerOptions,
     shared: &'a Arc<Shared>,
+    instruments: &'a CallInstruments,
     stream: Box<dyn Stream>,
     service: Arc<dyn Service>,
     info: Arc<ConnectionInfo>,
@@ -115,6 +119,8 @@ struct Connection<'a> {
     phase: Phase,
     // When the bytes in `inbox` were read.
     read_at: Duration,
+    // The clock, when it was last looked at.
+    now: Duration,
     // When the socket last took or gave anything.
     moved_at: Duration,
     // Whether the client takes its answers, and goes on with a frame.
@@ -180,7 +186,11 @@ impl Connection<'_> {
     fn turn(&mut self, cx: &mut Context<'_>) -> Result<bool, End> {
         let read = self.phase == Phase::Open && self.read_requests(cx)?;
         let finished = self.finish_calls(cx);
+        let sent_before = self.outbox.sent_bytes();
         let sent = self.outbox.poll_send(&mut self.stream, cx).map_err(|_| End::Lost)?;
+        if sent {
+            self.instruments.sent.add(self.outbox.sent_bytes() - sent_before);
+        }
         self.unread.set(self.outbox.unsent());
         if read || sent {
             self.moved_at = self.env.clock.monotonic();
@@ -274,7 +284,8 @@ impl Connection<'_> {
                 self.phase = Phase::Closing;
                 Ok(true)
             }
-            Poll::Ready(Ok(_)) => {
+            Poll::Ready(Ok(read)) => {
+                self.instruments.received.add(read as u64);
                 self.read_at = self.env.clock.monotonic();
                 self.begin_requests(self.read_at, cx);
                 Ok(true)
@@ -289,19 +300,20 @@ impl Connection<'_> {
 
     fn begin_requests(&mut self, now: Duration, cx: &mut Context<'_>) -> bool {
         let mut any = false;
+        self.now = now;
         while self.phase == Phase::Open && !self.crowded() {
             match self.inbox.next() {
-                Next::Request { request: Ok(request), cost } => self.begin(request, cost, now, cx),
+                Next::Request { request: Ok(request), cost } => self.begin(request, cost, cx),
                 Next::Request { request: Err(bad), cost } => {
                     self.inbox.done(cost);
                     self.refuse_bad(bad);
                 }
                 Next::NoRoom(header) => {
                     self.shared.count_refused();
-                    self.outbox.push_failure(header.call_id, &self.queue_too_big());
+                    self.fail(header.call_id, &self.queue_too_big());
                 }
                 Next::TooBig { header, len } => {
-                    self.outbox.push_failure(header.call_id, &self.request_too_big(len));
+                    self.fail(header.call_id, &self.request_too_big(len));
                     self.break_off();
                 }
                 Next::Broken => self.break_off(),
@@ -318,11 +330,11 @@ impl Connection<'_> {
         self.linger = LINGER_LIMIT_REFUSED;
     }
 
-    fn begin(&mut self, mut request: Request, mut cost: usize, now: Duration, cx: &mut Context<'_>) {
+    fn begin(&mut self, mut request: Request, mut cost: usize, cx: &mut Context<'_>) {
         let RequestHeader { call_id, method, priority, timeout_ms, .. } = request.header;
         let timeout = timeout_ms.map(|ms| Duration::from_millis(u64::from(ms)).max(MIN_TIMEOUT));
         let deadline = timeout.map(|timeout| self.read_at + timeout);
-        if deadline.is_some_and(|deadline| now > deadline) {
+        if deadline.is_some_and(|deadline| self.now > deadline) {
             // Nobody waits for the answer any more.
             return self.inbox.done(cost);
         }
@@ -335,7 +347,7 @@ impl Connection<'_> {
             Err(failure) => {
                 self.shared.count_refused();
                 self.inbox.done(cost);
-                return self.outbox.push_failure(call_id, &failure);
+                return self.fail(call_id, &failure);
             }
         };
         if let Some(compressor) = self.info.compressor {
@@ -346,10 +358,15 @@ impl Connection<'_> {
                 }
                 Err(failure) => {
                     self.inbox.done(cost);
-                    return self.outbox.push_failure(call_id, &failure);
+                    return self.fail(call_id, &failure);
                 }
             }
         }
+        let begun = Begun {
+            received: self.read_at,
+            begun: self.now,
+            request_len: request.param.len() + request.cells.len(),
+        };
         let call = Call {
             method: method.clone(),
             param: request.param,
@@ -364,7 +381,7 @@ impl Connection<'_> {
             Ok(answer) => answer,
             Err(panic) => Box::pin(std::future::ready(Err(panicked(&method, panic)))),
         };
-        let running = Running { call_id, method, cost, answer, _place: place };
+        let running = Running { call_id, method, cost, begun, answer, _place: place };
         if let Some(done) = self.running.begin(running, cx) {
             self.finish(done);
         }
@@ -398,9 +415,31 @@ impl Connection<'_> {
 
     fn finish(&mut self, done: Done) {
         self.inbox.done(done.cost);
+        if let Err(failure) = &done.outcome {
+            self.instruments.count_failure(&failure.class);
+        }
+        let unsent_before = self.outbox.unsent();
         self.outbox.push(done.call_id, done.outcome, self.info.compressor);
         // At once: the service has given back what it took, and others must not take it too.
         self.unread.set(self.outbox.unsent());
+        self.now = self.env.clock.monotonic();
+        self.count(done.begun, self.outbox.unsent() - unsent_before);
+    }
+
+    /// Counts a call that ended just now.
+    fn count(&self, call: Begun, response_len: usize) {
+        let Begun { received, begun, request_len } = call;
+        self.instruments.queue_time.record(begun.saturating_sub(received));
+        self.instruments.process_time.record(self.now.saturating_sub(begun));
+        self.instruments.total_time.record(self.now.saturating_sub(received));
+        self.instruments.request_size.record(request_len as u64);
+        self.instruments.response_size.record(response_len as u64);
+    }
+
+    /// Answers a call that was not begun.
+    fn fail(&mut self, call_id: u32, failure: &Failure) {
+        self.instruments.count_failure(&failure.class);
+        self.outbox.push_failure(call_id, failure);
     }
 
     fn refuse_bad(&mut self, bad: BadRequest) {
@@ -413,7 +452,7 @@ impl Connection<'_> {
                      method_name: {:?}: {what}",
                     header.call_id, header.method
                 );
-                self.outbox.push_failure(header.call_id, &Failure::do_not_retry(message));
+                self.fail(header.call_id, &Failure::do_not_retry(message));
             }
         }
     }

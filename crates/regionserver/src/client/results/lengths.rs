@@ -84,7 +84,9 @@ mod tests {
     #[test]
     fn they_are_the_fields_of_the_message() {
         let mut lengths = Lengths::default();
-        [0, 1, 127, 128, 255, 256, 70_000, u32::MAX].map(|cells| lengths.push(cells, cells % 2 == 1));
+        for cells in [0, 1, 127, 128, 255, 256, 70_000, u32::MAX] {
+            lengths.push(cells, cells % 2 == 1);
+        }
         lengths.complete_last();
         assert_eq!(lengths.len(), 8);
         let (cells, partials) = message(lengths);

@@ -1,0 +1,267 @@
+//! Instruments as attributes: what each of them shows under which endings.
+
+use std::time::Duration;
+
+use crate::metrics::{Counter, Declared, Histogram, Interval, Kind, Meter, Scope, Unit};
+
+/// A field of [`instruments`](crate::instruments).
+pub trait Instrument {
+    /// What it is declared as.
+    const KIND: Kind;
+    /// What it counts, if nothing else is said.
+    const UNIT: Unit;
+    /// A new one; `now` is a time of the monotonic clock.
+    fn begin(now: Duration) -> Self;
+    /// Shows what it counted.
+    fn show(&self, declared: &Declared, scope: &mut Scope<'_>);
+    /// Ends an interval.
+    fn roll(&self) {}
+}
+
+impl Instrument for Counter {
+    const KIND: Kind = Kind::Counter;
+    const UNIT: Unit = Unit::Count;
+
+    fn begin(_: Duration) -> Counter {
+        Counter::new()
+    }
+
+    fn show(&self, declared: &Declared, scope: &mut Scope<'_>) {
+        scope.counter(declared, "", self.get());
+    }
+}
+
+impl Instrument for Meter {
+    const KIND: Kind = Kind::Meter;
+    const UNIT: Unit = Unit::PerSecond;
+
+    fn begin(now: Duration) -> Meter {
+        Meter::new(now)
+    }
+
+    fn show(&self, declared: &Declared, scope: &mut Scope<'_>) {
+        let rates = self.rates(scope.now());
+        scope.counter(declared, "_count", self.count());
+        scope.gauge(declared, "_mean_rate", rates.mean);
+        scope.gauge(declared, "_1min_rate", rates.one_minute);
+        scope.gauge(declared, "_5min_rate", rates.five_minutes);
+        scope.gauge(declared, "_15min_rate", rates.fifteen_minutes);
+    }
+}
+
+impl Instrument for Histogram {
+    const KIND: Kind = Kind::Histogram;
+    const UNIT: Unit = Unit::Count;
+
+    fn begin(_: Duration) -> Histogram {
+        Histogram::new()
+    }
+
+    fn show(&self, declared: &Declared, scope: &mut Scope<'_>) {
+        show_interval(declared, scope, self.count(), &self.interval(), 1);
+    }
+
+    fn roll(&self) {
+        Histogram::roll(self);
+    }
+}
+
+/// Times, noted in microseconds and shown in milliseconds, as HBase has them.
+#[derive(Debug, Default)]
+pub struct Times(Histogram);
+
+impl Times {
+    /// Notes how long something took.
+    #[inline]
+    pub fn record(&self, time: Duration) {
+        self.0.record(u64::try_from(time.as_micros()).unwrap_or(u64::MAX));
+    }
+
+    /// The times in microseconds.
+    pub fn micros(&self) -> &Histogram {
+        &self.0
+    }
+}
+
+/// Microseconds of a millisecond.
+const MILLISECOND: u64 = 1000;
+
+impl Instrument for Times {
+    const KIND: Kind = Kind::Times;
+    const UNIT: Unit = Unit::Milliseconds;
+
+    fn begin(_: Duration) -> Times {
+        Times::default()
+    }
+
+    fn show(&self, declared: &Declared, scope: &mut Scope<'_>) {
+        let interval = self.0.interval();
+        show_interval(declared, scope, self.0.count(), &interval, MILLISECOND);
+        show_ranges(declared, scope, &interval, &TIME_RANGES, MILLISECOND);
+    }
+
+    fn roll(&self) {
+        self.0.roll();
+    }
+}
+
+/// Sizes in bytes.
+#[derive(Debug, Default)]
+pub struct Sizes(Histogram);
+
+impl Sizes {
+    /// Notes a size.
+    #[inline]
+    pub fn record(&self, bytes: u64) {
+        self.0.record(bytes);
+    }
+}
+
+impl Instrument for Sizes {
+    const KIND: Kind = Kind::Sizes;
+    const UNIT: Unit = Unit::Bytes;
+
+    fn begin(_: Duration) -> Sizes {
+        Sizes::default()
+    }
+
+    fn show(&self, declared: &Declared, scope: &mut Scope<'_>) {
+        let interval = self.0.interval();
+        show_interval(declared, scope, self.0.count(), &interval, 1);
+        show_ranges(declared, scope, &interval, &SIZE_RANGES, 1);
+    }
+
+    fn roll(&self) {
+        self.0.roll();
+    }
+}
+
+/// The percentiles that HBase shows.
+const PERCENTILES: [(&str, f64); 8] = [
+    ("_25th_percentile", 0.25),
+    ("_median", 0.5),
+    ("_75th_percentile", 0.75),
+    ("_90th_percentile", 0.9),
+    ("_95th_percentile", 0.95),
+    ("_98th_percentile", 0.98),
+    ("_99th_percentile", 0.99),
+    ("_99.9th_percentile", 0.999),
+];
+
+/// Values are shown in whole units of `unit`.
+fn show_interval(declared: &Declared, scope: &mut Scope<'_>, count: u64, interval: &Interval, unit: u64) {
+    scope.counter(declared, "_num_ops", count);
+    scope.gauge(declared, "_min", interval.min() / unit);
+    scope.gauge(declared, "_max", interval.max() / unit);
+    scope.gauge(declared, "_mean", interval.mean() as u64 / unit);
+    for (suffix, share) in PERCENTILES {
+        scope.gauge(declared, suffix, interval.quantile(share) / unit);
+    }
+}
+
+/// A range ends with this many units (`None`: with nothing), and is named so.
+type Range = (Option<u64>, &'static str);
+
+/// HBase's ranges of milliseconds.
+const TIME_RANGES: [Range; 15] = [
+    (Some(1), "_TimeRangeCount_0-1"),
+    (Some(3), "_TimeRangeCount_1-3"),
+    (Some(10), "_TimeRangeCount_3-10"),
+    (Some(30), "_TimeRangeCount_10-30"),
+    (Some(100), "_TimeRangeCount_30-100"),
+    (Some(300), "_TimeRangeCount_100-300"),
+    (Some(1000), "_TimeRangeCount_300-1000"),
+    (Some(3000), "_TimeRangeCount_1000-3000"),
+    (Some(10_000), "_TimeRangeCount_3000-10000"),
+    (Some(30_000), "_TimeRangeCount_10000-30000"),
+    (Some(60_000), "_TimeRangeCount_30000-60000"),
+    (Some(120_000), "_TimeRangeCount_60000-120000"),
+    (Some(300_000), "_TimeRangeCount_120000-300000"),
+    (Some(600_000), "_TimeRangeCount_300000-600000"),
+    (None, "_TimeRangeCount_600000-inf"),
+];
+
+/// HBase's ranges of bytes.
+const SIZE_RANGES: [Range; 9] = [
+    (Some(10), "_SizeRangeCount_0-10"),
+    (Some(100), "_SizeRangeCount_10-100"),
+    (Some(1000), "_SizeRangeCount_100-1000"),
+    (Some(10_000), "_SizeRangeCount_1000-10000"),
+    (Some(100_000), "_SizeRangeCount_10000-100000"),
+    (Some(1_000_000), "_SizeRangeCount_100000-1000000"),
+    (Some(10_000_000), "_SizeRangeCount_1000000-10000000"),
+    (Some(100_000_000), "_SizeRangeCount_10000000-100000000"),
+    (None, "_SizeRangeCount_100000000-inf"),
+];
+
+/// Shows the ranges that have any. HBase's values are whole units, rounded down, so all below the next unit are in a range.
+fn show_ranges(
+    declared: &Declared,
+    scope: &mut Scope<'_>,
+    interval: &Interval,
+    ranges: &'static [Range],
+    unit: u64,
+) {
+    let mut before = 0;
+    for (end, suffix) in ranges {
+        let count = end.map_or(interval.count(), |end| interval.count_up_to((end + 1) * unit - 1));
+        if count > before {
+            scope.gauge(declared, suffix, count - before);
+        }
+        before = count;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::metrics::testing::Shown;
+
+    fn declared(kind: Kind) -> Declared {
+        Declared { bean: "B", name: "Get", kind, unit: Unit::Count, help: "" }
+    }
+
+    fn shown<I: Instrument>(instrument: &I) -> Shown {
+        instrument.roll();
+        let mut shown = Shown::default();
+        instrument.show(&declared(I::KIND), &mut Scope::of(Duration::from_secs(10), &mut shown));
+        shown
+    }
+
+    #[test]
+    fn times_are_shown_in_milliseconds_and_ranges() {
+        let times = Times::begin(Duration::ZERO);
+        // 0, 1 and 1 milliseconds as HBase has them, then 2 and 700,000.
+        [0, 1000, 1900, 2100, 700_000_000]
+            .iter()
+            .for_each(|micros| times.record(Duration::from_micros(*micros)));
+        let shown = shown(&times);
+        assert_eq!(shown.of("Get_num_ops"), Some("5"));
+        assert_eq!((shown.of("Get_min"), shown.of("Get_max")), (Some("0"), Some("700000")));
+        assert_eq!((shown.of("Get_median"), shown.of("Get_mean")), (Some("1"), Some("140001")));
+        assert_eq!(shown.of("Get_TimeRangeCount_0-1"), Some("3"));
+        assert_eq!(shown.of("Get_TimeRangeCount_1-3"), Some("1"));
+        assert_eq!(shown.of("Get_TimeRangeCount_600000-inf"), Some("1"));
+        assert_eq!(shown.names().filter(|name| name.contains("Range")).count(), 3, "none that is empty");
+    }
+
+    #[test]
+    fn sizes_have_ranges_of_their_own() {
+        let sizes = Sizes::begin(Duration::ZERO);
+        [0, 10, 11, 5000, 200_000_000].iter().for_each(|bytes| sizes.record(*bytes));
+        let shown = shown(&sizes);
+        assert_eq!(shown.of("Get_SizeRangeCount_0-10"), Some("2"));
+        assert_eq!(shown.of("Get_SizeRangeCount_10-100"), Some("1"));
+        assert_eq!(shown.of("Get_SizeRangeCount_1000-10000"), Some("1"));
+        assert_eq!(shown.of("Get_SizeRangeCount_100000000-inf"), Some("1"));
+    }
+
+    #[test]
+    fn a_meter_shows_its_rates() {
+        let meter = Meter::begin(Duration::ZERO);
+        meter.add(50);
+        let shown = shown(&meter);
+        assert_eq!((shown.of("Get_count"), shown.of("Get_mean_rate")), (Some("50"), Some("5.0")));
+        assert_eq!(shown.of("Get_15min_rate"), Some("5.0"));
+    }
+}

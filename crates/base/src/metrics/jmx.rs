@@ -1,0 +1,185 @@
+//! Beans as the JSON of `/jmx`.
+
+use std::io::Write;
+
+use crate::metrics::{Name, Number, Show};
+
+/// What of the beans is wanted.
+#[derive(Clone, Debug, Default)]
+pub struct JmxOptions {
+    /// Only this attribute of each, beside its name.
+    pub only: Option<String>,
+    /// What each attribute means goes with it.
+    pub descriptions: bool,
+}
+
+/// Writes what it is shown, attribute by attribute: nothing is kept of a bean but its text.
+#[derive(Debug)]
+pub struct Jmx {
+    options: JmxOptions,
+    out: Vec<u8>,
+    beans: usize,
+    attributes: usize,
+}
+
+impl Jmx {
+    /// An answer without beans.
+    pub fn new(options: JmxOptions) -> Jmx {
+        Jmx { options, out: b"{\n  \"beans\": [".to_vec(), beans: 0, attributes: 0 }
+    }
+
+    /// Attributes so far, without those that say what a bean is.
+    pub fn attributes(&self) -> usize {
+        self.attributes
+    }
+
+    /// The answer.
+    pub fn finish(mut self) -> Vec<u8> {
+        self.out.extend_from_slice(if self.beans == 0 { b"]\n}" } else { b"\n  ]\n}" });
+        self.out
+    }
+
+    /// Begins a member of the bean, and says whether it is wanted.
+    fn member(&mut self, tag: &str, name: Name<'_>) -> bool {
+        let is_wanted = self
+            .options
+            .only
+            .as_deref()
+            .is_none_or(|only| only.strip_prefix(tag).is_some_and(|only| name.is(only)));
+        if !is_wanted {
+            return false;
+        }
+        self.attributes += 1;
+        self.out.extend_from_slice(b",\n      \"");
+        self.out.extend_from_slice(tag.as_bytes());
+        name.pieces().iter().for_each(|piece| put_escaped(&mut self.out, piece));
+        self.out.extend_from_slice(b"\": ");
+        true
+    }
+
+    fn value(&mut self, tag: &str, name: Name<'_>, put: impl FnOnce(&mut Vec<u8>)) {
+        if !self.member(tag, name) {
+            return;
+        }
+        if !self.options.descriptions || name.help.is_empty() {
+            return put(&mut self.out);
+        }
+        self.out.extend_from_slice(b"{\n        \"description\": \"");
+        put_escaped(&mut self.out, name.help);
+        self.out.extend_from_slice(b"\",\n        \"value\": ");
+        put(&mut self.out);
+        self.out.extend_from_slice(b"\n      }");
+    }
+}
+
+impl Show for Jmx {
+    fn begin(&mut self, bean: &str, modeler_type: &str) {
+        let separator: &[u8] = if self.beans == 0 { b"\n    {" } else { b",\n    {" };
+        self.out.extend_from_slice(separator);
+        self.beans += 1;
+        self.out.extend_from_slice(b"\n      \"name\": ");
+        put_text(&mut self.out, bean);
+        self.out.extend_from_slice(b",\n      \"modelerType\": ");
+        put_text(&mut self.out, modeler_type);
+    }
+
+    fn tag(&mut self, name: Name<'_>, text: &str) {
+        self.value("tag.", name, |out| put_text(out, text));
+    }
+
+    fn counter(&mut self, name: Name<'_>, value: u64) {
+        self.gauge(name, value.into());
+    }
+
+    fn gauge(&mut self, name: Name<'_>, value: Number) {
+        self.value("", name, |out| {
+            let written = match value {
+                Number::Int(value) => write!(out, "{value}"),
+                // As Rust shows a number to programmers: with a point, and so that it can be read again.
+                Number::Float(value) => write!(out, "{value:?}"),
+            };
+            written.expect("memory takes what is written");
+        });
+    }
+
+    fn end(&mut self) {
+        self.out.extend_from_slice(b"\n    }");
+    }
+}
+
+fn put_text(out: &mut Vec<u8>, text: &str) {
+    out.push(b'"');
+    put_escaped(out, text);
+    out.push(b'"');
+}
+
+/// Nearly all names are as they are in JSON.
+fn put_escaped(out: &mut Vec<u8>, text: &str) {
+    let is_plain = |byte: u8| byte >= b' ' && byte != b'"' && byte != b'\\';
+    if text.bytes().all(is_plain) {
+        return out.extend_from_slice(text.as_bytes());
+    }
+    let quoted = serde_json::to_string(text).expect("text is text");
+    out.extend_from_slice(&quoted.as_bytes()[1..quoted.len() - 1]);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn name(name: &'static str) -> Name<'static> {
+        Name { prefix: "", name, suffix: "", help: "What it is." }
+    }
+
+    fn shown(options: JmxOptions) -> (serde_json::Value, String, usize) {
+        let mut jmx = Jmx::new(options);
+        jmx.begin("Hadoop:service=HBase,name=RegionServer,sub=Server", "RegionServer,sub=Server");
+        jmx.tag(name("Context"), "region\"server\"");
+        jmx.counter(name("requests"), u64::MAX);
+        jmx.gauge(Name { prefix: "t\n", suffix: "_mean", ..name("Get") }, 2.0.into());
+        jmx.end();
+        jmx.begin("empty", "none");
+        jmx.end();
+        let attributes = jmx.attributes();
+        let text = String::from_utf8(jmx.finish()).unwrap();
+        (serde_json::from_str(&text).unwrap(), text, attributes)
+    }
+
+    #[test]
+    fn beans_are_as_hbase_shows_them() {
+        let (value, text, attributes) = shown(JmxOptions::default());
+        let expected = serde_json::json!({"beans": [{
+            "name": "Hadoop:service=HBase,name=RegionServer,sub=Server",
+            "modelerType": "RegionServer,sub=Server",
+            "tag.Context": "region\"server\"",
+            "requests": i64::MAX,
+            "t\nGet_mean": 2.0,
+        }, {"name": "empty", "modelerType": "none"}]});
+        assert_eq!((value, attributes), (expected, 3));
+        assert!(text.starts_with("{\n  \"beans\": [\n    {\n      \"name\": \"Hadoop:service"), "{text}");
+        let end = "    },\n    {\n      \"name\": \"empty\",\n      \"modelerType\": \"none\"\n    }\n  ]\n}";
+        assert!(text.ends_with(end), "{text}");
+        assert!(text.contains("\"t\\nGet_mean\": 2.0"), "a double keeps its point");
+        assert_eq!(Jmx::new(JmxOptions::default()).finish(), b"{\n  \"beans\": []\n}");
+    }
+
+    #[test]
+    fn one_attribute_is_shown_alone() {
+        for (only, found) in
+            [("requests", 1), ("tag.Context", 1), ("Context", 0), ("t\nGet_mean", 1), ("Get_mean", 0)]
+        {
+            let options = JmxOptions { only: Some(only.to_owned()), descriptions: false };
+            let (value, _, attributes) = shown(options);
+            assert_eq!(attributes, found, "{only}");
+            assert_eq!(value["beans"][0].as_object().unwrap().len(), 2 + found);
+        }
+    }
+
+    #[test]
+    fn descriptions_go_with_their_values() {
+        let options = JmxOptions { only: None, descriptions: true };
+        let (value, _, _) = shown(options);
+        let expected = serde_json::json!({"description": "What it is.", "value": i64::MAX});
+        assert_eq!(value["beans"][0]["requests"], expected);
+    }
+}

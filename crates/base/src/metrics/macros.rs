@@ -1,0 +1,137 @@
+//! One declaration of an attribute, from which all else is made.
+
+/// Declares what counts for a bean while things happen: a struct with an instrument a field.
+///
+/// ```
+/// base::instruments! {
+///     /// What the log counts.
+///     pub struct LogInstruments in "RegionServer,sub=WAL" {
+///         /// Edits appended.
+///         appends: Counter = "appendCount",
+///         /// Bytes written.
+///         written_bytes: Counter = "writtenBytes" in Bytes,
+///         /// How long a sync took.
+///         sync_time: Times = "SyncTime",
+///     }
+/// }
+/// let log = LogInstruments::begin(std::time::Duration::ZERO);
+/// log.written_bytes.add(100);
+/// ```
+///
+/// The struct [`Declares`](crate::metrics::Declares) its attributes and is a [`Source`](crate::metrics::Source) of them.
+/// Fields are [`Counter`](crate::metrics::Counter), [`Histogram`](crate::metrics::Histogram),
+/// [`Times`](crate::metrics::Times), [`Sizes`](crate::metrics::Sizes) or [`Meter`](crate::metrics::Meter).
+#[macro_export]
+macro_rules! instruments {
+    (
+        $(#[$about:meta])*
+        $visibility:vis struct $struct:ident in $bean:literal {
+            $( $(#[doc = $help:literal])+ $field:ident: $kind:ident = $name:literal $(in $unit:ident)?, )*
+        }
+    ) => {
+        $(#[$about])*
+        #[derive(Debug)]
+        $visibility struct $struct {
+            $( $(#[doc = $help])+ pub $field: $crate::metrics::$kind, )*
+        }
+
+        impl $struct {
+            /// Nothing counted yet; `now` is a time of the monotonic clock.
+            pub fn begin(now: ::std::time::Duration) -> $struct {
+                $struct { $( $field: $crate::metrics::Instrument::begin(now), )* }
+            }
+        }
+
+        impl $crate::metrics::Declares for $struct {
+            const DECLARED: &'static [$crate::metrics::Declared] = &[ $( $crate::metrics::Declared {
+                bean: $bean,
+                name: $name,
+                kind: <$crate::metrics::$kind as $crate::metrics::Instrument>::KIND,
+                unit: $crate::one_unit!($($unit)? or <$crate::metrics::$kind as $crate::metrics::Instrument>::UNIT),
+                help: ::std::concat!($($help),+).trim_ascii(),
+            }, )* ];
+        }
+
+        impl $crate::metrics::Source for $struct {
+            fn show(&self, scope: &mut $crate::metrics::Scope<'_>) {
+                let mut declared = <$struct as $crate::metrics::Declares>::DECLARED.iter();
+                $( $crate::metrics::Instrument::show(
+                    &self.$field,
+                    declared.next().expect("one for each field"),
+                    scope,
+                ); )*
+            }
+
+            fn roll(&self) {
+                $( $crate::metrics::Instrument::roll(&self.$field); )*
+            }
+        }
+    };
+}
+
+/// Declares what a bean says of the moment when somebody looks: a struct with a value a field, to be filled then.
+///
+/// ```
+/// base::figures! {
+///     /// What a store has.
+///     pub struct StoreFigures in "RegionServer,sub=Server" {
+///         /// Who serves it.
+///         server: Tag = "serverName",
+///         /// Files.
+///         files: Gauge<u64> = "storeFileCount",
+///         /// Rows written.
+///         writes: Counted = "writeRequestCount",
+///     }
+/// }
+/// ```
+///
+/// As all fields must be filled, none can be declared and forgotten. The struct
+/// [`Declares`](crate::metrics::Declares) its attributes and is a [`Source`](crate::metrics::Source) of them.
+#[macro_export]
+macro_rules! figures {
+    (
+        $(#[$about:meta])*
+        $visibility:vis struct $struct:ident in $bean:literal {
+            $( $(#[doc = $help:literal])+ $field:ident: $kind:ident $(<$value:ty>)? = $name:literal $(in $unit:ident)?, )*
+        }
+    ) => {
+        $(#[$about])*
+        #[derive(Debug, Clone, Default, PartialEq)]
+        $visibility struct $struct {
+            $( $(#[doc = $help])+ pub $field: $crate::metrics::$kind $(<$value>)?, )*
+        }
+
+        impl $crate::metrics::Declares for $struct {
+            const DECLARED: &'static [$crate::metrics::Declared] = &[ $( $crate::metrics::Declared {
+                bean: $bean,
+                name: $name,
+                kind: <$crate::metrics::$kind $(<$value>)? as $crate::metrics::Figure>::KIND,
+                unit: $crate::one_unit!($($unit)? or $crate::metrics::Unit::Count),
+                help: ::std::concat!($($help),+).trim_ascii(),
+            }, )* ];
+        }
+
+        impl $crate::metrics::Source for $struct {
+            fn show(&self, scope: &mut $crate::metrics::Scope<'_>) {
+                let mut declared = <$struct as $crate::metrics::Declares>::DECLARED.iter();
+                $( $crate::metrics::Figure::show(
+                    &self.$field,
+                    declared.next().expect("one for each field"),
+                    scope,
+                ); )*
+            }
+        }
+    };
+}
+
+/// The unit that is named, or else the other.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! one_unit {
+    (or $default:expr) => {
+        $default
+    };
+    ($unit:ident or $default:expr) => {
+        $crate::metrics::Unit::$unit
+    };
+}

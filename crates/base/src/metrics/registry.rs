@@ -1,0 +1,256 @@
+//! The beans of a process, and who shows what in them.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use crate::env::Clock;
+use crate::metrics::{Name, Scope, Show, Source};
+
+/// HBase's period: histograms tell of intervals that are at least so long.
+const INTERVAL_MIN: Duration = Duration::from_secs(10);
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Nothing panics while it holds one of these locks.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Attributes under one name, from any number of sources.
+pub struct Bean {
+    name: String,
+    modeler_type: String,
+    // Of the host and the like; the same as long as the process lives.
+    tags: Vec<(&'static str, String)>,
+    sources: Mutex<Vec<Arc<dyn Source>>>,
+}
+
+impl Bean {
+    /// The full name, as `Hadoop:service=HBase,name=RegionServer,sub=Server`.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Shows what `source` has.
+    pub fn add(&self, source: Arc<dyn Source>) {
+        lock(&self.sources).push(source);
+    }
+
+    /// Shows what `read` returns, asked anew each time.
+    pub fn read<S: Source + 'static>(&self, read: impl Fn() -> S + Send + Sync + 'static) {
+        self.add(Arc::new(Read(read)));
+    }
+
+    fn sources(&self) -> Vec<Arc<dyn Source>> {
+        lock(&self.sources).clone()
+    }
+
+    fn show(&self, now: Duration, to: &mut dyn Show) {
+        to.begin(&self.name, &self.modeler_type);
+        for (name, text) in &self.tags {
+            to.tag(Name { prefix: "", name, suffix: "", help: "" }, text);
+        }
+        // No lock is held while they are asked.
+        for source in self.sources() {
+            source.show(&mut Scope::of(now, to));
+        }
+        to.end();
+    }
+}
+
+/// A source that is made when somebody looks.
+struct Read<F>(F);
+
+impl<S: Source, F: Fn() -> S + Send + Sync> Source for Read<F> {
+    fn show(&self, scope: &mut Scope<'_>) {
+        (self.0)().show(scope);
+    }
+}
+
+/// The beans of a process or role.
+pub struct Registry {
+    clock: Arc<dyn Clock>,
+    host: String,
+    beans: Mutex<Vec<Arc<Bean>>>,
+    // When the intervals of histograms began.
+    interval_began: Mutex<Duration>,
+}
+
+impl Registry {
+    /// A registry without beans, of a process on `host`.
+    pub fn new(clock: Arc<dyn Clock>, host: &str) -> Registry {
+        let interval_began = Mutex::new(clock.monotonic());
+        Registry { clock, host: host.to_owned(), beans: Mutex::default(), interval_began }
+    }
+
+    /// The bean of one of HBase's sources, made at the first call: `hbase_bean("regionserver", "RegionServer,sub=Server")` is
+    /// `Hadoop:service=HBase,name=RegionServer,sub=Server`, with the context as one of its tags.
+    pub fn hbase_bean(&self, context: &'static str, record: &str) -> Arc<Bean> {
+        let name = format!("Hadoop:service=HBase,name={record}");
+        let tags = vec![("Context", context.to_owned()), ("Hostname", self.host.clone())];
+        self.bean(name, record, tags)
+    }
+
+    fn bean(&self, name: String, modeler_type: &str, tags: Vec<(&'static str, String)>) -> Arc<Bean> {
+        let mut beans = lock(&self.beans);
+        if let Some(bean) = beans.iter().find(|bean| bean.name == name) {
+            return bean.clone();
+        }
+        let modeler_type = modeler_type.to_owned();
+        let bean = Arc::new(Bean { name, modeler_type, tags, sources: Mutex::default() });
+        beans.push(bean.clone());
+        bean
+    }
+
+    /// Shows the beans whose name `is_wanted`, in the order they were made, as they are at this moment; histograms tell of
+    /// the interval that ended last, which this look may end.
+    pub fn show(&self, is_wanted: &dyn Fn(&str) -> bool, to: &mut dyn Show) {
+        let beans = lock(&self.beans).clone();
+        self.end_interval(&beans);
+        let now = self.clock.monotonic();
+        beans.iter().filter(|bean| is_wanted(&bean.name)).for_each(|bean| bean.show(now, to));
+    }
+
+    /// Ends the interval that histograms tell of if it was long enough: of all of them, however few are looked at.
+    fn end_interval(&self, beans: &[Arc<Bean>]) {
+        let now = self.clock.monotonic();
+        {
+            let mut began = lock(&self.interval_began);
+            if now.saturating_sub(*began) < INTERVAL_MIN {
+                return;
+            }
+            *began = now;
+        }
+        beans.iter().flat_map(|bean| bean.sources()).for_each(|source| source.roll());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::metrics::testing::Shown;
+    use crate::metrics::{Declares, Kind, Unit};
+    use crate::testing::TestClock;
+
+    crate::instruments! {
+        /// What is counted in these tests.
+        struct Calls in "RegionServer,sub=Server" {
+            /// Calls.
+            calls: Counter = "totalRequestCount",
+            /// How long
+            /// a Get took.
+            get: Times = "Get",
+            /// Bytes read.
+            read_bytes: Counter = "totalBytesRead" in Bytes,
+        }
+    }
+
+    crate::figures! {
+        /// What there is in these tests.
+        struct Figures in "RegionServer,sub=Server" {
+            /// Who it is.
+            server: Tag = "serverName",
+            /// Regions.
+            regions: Gauge<u64> = "regionCount",
+            /// Blocks at hand.
+            local: Gauge<f64> = "percentFilesLocal" in Percent,
+            /// Rows.
+            rows: Counted = "readRequestCount",
+        }
+    }
+
+    fn registry() -> Registry {
+        Registry::new(Arc::new(TestClock::new()), "host")
+    }
+
+    fn shown(registry: &Registry) -> Shown {
+        let mut shown = Shown::default();
+        registry.show(&|_| true, &mut shown);
+        shown
+    }
+
+    #[tokio::test]
+    async fn a_bean_has_what_its_sources_declare() {
+        let registry = registry();
+        let bean = registry.hbase_bean("regionserver", "RegionServer,sub=Server");
+        let calls = Arc::new(Calls::begin(Duration::ZERO));
+        bean.add(calls.clone());
+        bean.read(|| Figures {
+            server: "h,1,2".into(),
+            regions: 9_u64.into(),
+            local: f64::NAN.into(),
+            rows: u64::MAX.into(),
+        });
+        calls.calls.add(3);
+        let shown = shown(&registry);
+        assert_eq!(shown.beans, ["Hadoop:service=HBase,name=RegionServer,sub=Server"]);
+        for (name, value) in [
+            ("tag.Context", "regionserver"),
+            ("tag.Hostname", "host"),
+            ("tag.serverName", "h,1,2"),
+            ("totalRequestCount", "3"),
+            ("Get_num_ops", "0"),
+            ("regionCount", "9"),
+            ("percentFilesLocal", "0.0"),
+            ("readRequestCount", "18446744073709551615"),
+        ] {
+            assert_eq!(shown.of(name), Some(value), "{name}");
+        }
+    }
+
+    #[test]
+    fn declarations_say_what_is_shown() {
+        let get = Calls::DECLARED[1];
+        assert_eq!((get.bean, get.name), ("RegionServer,sub=Server", "Get"));
+        assert_eq!((get.kind, get.unit, get.help), (Kind::Times, Unit::Milliseconds, "How long a Get took."));
+        assert_eq!((Calls::DECLARED[2].unit, Calls::DECLARED[0].unit), (Unit::Bytes, Unit::Count));
+        let kinds: Vec<_> = Figures::DECLARED.iter().map(|declared| (declared.kind, declared.unit)).collect();
+        let expected = [
+            (Kind::Tag, Unit::Count),
+            (Kind::Gauge, Unit::Count),
+            (Kind::Gauge, Unit::Percent),
+            (Kind::Counter, Unit::Count),
+        ];
+        assert_eq!(kinds, expected);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_interval_ends_when_somebody_looks_ten_seconds_later() {
+        let registry = registry();
+        let calls = Arc::new(Calls::begin(Duration::ZERO));
+        registry.hbase_bean("regionserver", "RegionServer,sub=Server").add(calls.clone());
+        let max = || shown(&registry).of("Get_max").unwrap().to_owned();
+        calls.get.record(Duration::from_millis(70));
+        assert_eq!(max(), "0", "the first interval goes on");
+        tokio::time::advance(INTERVAL_MIN).await;
+        assert_eq!(max(), "70");
+        tokio::time::advance(INTERVAL_MIN / 2).await;
+        assert_eq!(max(), "70", "until the next one has ended");
+        tokio::time::advance(INTERVAL_MIN / 2).await;
+        assert_eq!(max(), "0");
+        assert_eq!(shown(&registry).of("Get_num_ops"), Some("1"), "of all time");
+    }
+
+    #[tokio::test]
+    async fn a_bean_is_made_once_and_shown_if_wanted() {
+        let registry = registry();
+        let first = registry.hbase_bean("master", "Master,sub=Server");
+        assert!(Arc::ptr_eq(&first, &registry.hbase_bean("master", "Master,sub=Server")));
+        registry.hbase_bean("master", "Master,sub=Balancer");
+        let mut shown = Shown::default();
+        registry.show(&|name| name.ends_with("Balancer"), &mut shown);
+        assert_eq!(shown.beans, ["Hadoop:service=HBase,name=Master,sub=Balancer"]);
+    }
+
+    #[tokio::test]
+    async fn prefixes_name_what_there_are_many_of() {
+        struct Tables;
+        impl Source for Tables {
+            fn show(&self, scope: &mut Scope<'_>) {
+                let figures = Figures { regions: 2_u64.into(), ..Figures::default() };
+                figures.show(&mut scope.named("Namespace_default_table_t_metric_"));
+            }
+        }
+        let registry = registry();
+        registry.hbase_bean("regionserver", "RegionServer,sub=Tables").add(Arc::new(Tables));
+        assert_eq!(shown(&registry).of("Namespace_default_table_t_metric_regionCount"), Some("2"));
+    }
+}

@@ -1,0 +1,46 @@
+//! What is shown, for tests to look at.
+
+use crate::metrics::{Name, Number, Show};
+
+/// All beans, and the attributes of all of them together.
+#[derive(Debug, Default)]
+pub(crate) struct Shown {
+    pub(crate) beans: Vec<String>,
+    attributes: Vec<(String, String)>,
+}
+
+impl Shown {
+    /// The value of the attribute, as text.
+    pub(crate) fn of(&self, name: &str) -> Option<&str> {
+        self.attributes.iter().find(|(of, _)| of == name).map(|(_, value)| value.as_str())
+    }
+
+    /// The names of all attributes.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        self.attributes.iter().map(|(name, _)| name.as_str())
+    }
+}
+
+impl Show for Shown {
+    fn begin(&mut self, bean: &str, _: &str) {
+        self.beans.push(bean.to_owned());
+    }
+
+    fn tag(&mut self, name: Name<'_>, text: &str) {
+        self.attributes.push((format!("tag.{}", name.pieces().concat()), text.to_owned()));
+    }
+
+    fn counter(&mut self, name: Name<'_>, value: u64) {
+        self.attributes.push((name.pieces().concat(), value.to_string()));
+    }
+
+    fn gauge(&mut self, name: Name<'_>, value: Number) {
+        let text = match value {
+            Number::Int(value) => value.to_string(),
+            Number::Float(value) => format!("{value:?}"),
+        };
+        self.attributes.push((name.pieces().concat(), text));
+    }
+
+    fn end(&mut self) {}
+}

@@ -1,0 +1,96 @@
+//! The pages of a server as a scraper or a browser asks for them.
+#![allow(
+    clippy::disallowed_methods,
+    reason = "tests of processes stand outside of them, with the real machine"
+)]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod common;
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::time::Duration;
+
+use common::{PORTS, Server, TempDir, text};
+use serde_json::{Value, json};
+
+/// The first line, the other lines of the head, and the body of the answer to a GET.
+fn get(port: u16, path: &str) -> (String, String, String) {
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n").unwrap();
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).unwrap();
+    let answer = text(&answer);
+    let (head, body) = answer.split_once("\r\n\r\n").expect("a head and a body");
+    let (first, head) = head.split_once("\r\n").unwrap();
+    (first.to_string(), head.to_lowercase(), body.to_string())
+}
+
+fn jmx(port: u16, query: &str) -> Value {
+    let (first, head, body) = get(port, &format!("/jmx{query}"));
+    assert!(
+        first.contains(" 200 ") && head.contains("content-type: application/json; charset=utf8"),
+        "{first}"
+    );
+    serde_json::from_str(&body).unwrap()
+}
+
+/// The bean of a region server whose name ends so.
+fn bean(port: u16, sub: &str) -> Value {
+    jmx(port, &format!("?qry=Hadoop:service=HBase,name=RegionServer,sub={sub}"))["beans"][0].take()
+}
+
+#[test]
+fn beans_tell_of_what_was_done_and_of_nothing_else() {
+    let dir = TempDir::new();
+    let server = Server::start(&dir.join("data"));
+    let (master, region_server) = (PORTS[2] + server.offset, PORTS[4] + server.offset);
+    assert!(server.shell("create 'pages', 'f'").status.success());
+    let before = [bean(region_server, "Server"), bean(region_server, "WAL")];
+    assert!(
+        server
+            .shell("put 'pages', 'r', 'f:q', 'v'\nput 'pages', 's', 'f:q', 'v'\nget 'pages', 'r'")
+            .status
+            .success()
+    );
+    let after = [bean(region_server, "Server"), bean(region_server, "WAL")];
+    let moved = |at: usize, name: &str| {
+        let number = |bean: &Value| bean[name].as_i64().unwrap_or_else(|| panic!("{name}: {bean}"));
+        number(&after[at]) - number(&before[at])
+    };
+    assert_eq!((moved(0, "writeRequestCount"), moved(0, "regionCount")), (2, 0));
+    assert_eq!((moved(1, "appendCount"), moved(1, "rollRequest")), (2, 0));
+    assert!(moved(0, "readRequestCount") >= 1 && moved(1, "writtenBytes") > 0);
+    assert_eq!(after[0]["tag.Context"], "regionserver");
+    assert_eq!(after[0]["tag.serverName"].as_str().unwrap().split(',').count(), 3, "host, port, start code");
+    assert_eq!(bean(region_server, "Memory")["limit"].as_i64().map(|limit| limit > 0), Some(true));
+    let masters = jmx(master, "?qry=Hadoop:service=HBase,name=Master,*");
+    let names: Vec<_> =
+        masters["beans"].as_array().unwrap().iter().map(|bean| bean["name"].as_str().unwrap()).collect();
+    let sub = |sub: &str| format!("Hadoop:service=HBase,name=Master,sub={sub}");
+    assert_eq!(names, ["Server", "AssignmentManager", "IPC"].map(sub));
+    assert_eq!(masters["beans"][0]["numRegionServers"], 1);
+}
+
+#[test]
+fn jmx_is_asked_as_hadoops_servlet_is() {
+    let dir = TempDir::new();
+    let server = Server::start(&dir.join("data"));
+    let port = PORTS[4] + server.offset;
+    assert_eq!(jmx(port, "?qry=Nothing:*"), json!({"beans": []}));
+    let one = jmx(port, "?get=Hadoop:service=HBase,name=RegionServer,sub=Server::regionCount");
+    let members = one["beans"][0].as_object().unwrap();
+    assert_eq!(members.keys().collect::<Vec<_>>(), ["modelerType", "name", "regionCount"]);
+    let described = jmx(port, "?qry=*sub=IPC&description=true");
+    let connections = &described["beans"][0]["numOpenConnections"];
+    assert!(connections["value"].is_u64() && connections["description"] == "Connections that are open.");
+    for (query, status) in [("?get=bad", " 400 "), ("?get=a::b::c", " 400 "), ("?get=a::b", " 404 ")] {
+        let (first, _, body) = get(port, &format!("/jmx{query}"));
+        assert!(first.contains(status) && body.contains("\"ERROR\""), "{query}: {first}");
+    }
+    let (_, head, body) = get(port, "/jmx?qry=Nothing:*&callback=show");
+    assert!(head.contains("application/javascript") && body.starts_with("show({") && body.ends_with("});"));
+    let (_, head, _) = get(port, "/jmx?qry=Nothing:*&callback=alert(1)//");
+    assert!(head.contains("application/json"), "a name and nothing else is called");
+}

@@ -19,7 +19,7 @@
 //! * [`filtered`]: what a [filter](crate::filter) says, together with the rules; [`judge`] puts both together;
 //! * [`region`]: rows, their limits and how they are cut into results.
 //!
-//! Most Gets need none of what a scanner is made for; [`row`] reads them.
+//! Most Gets need none of what a scanner is made for; [`row`] reads them, by a [`row_plan`].
 //!
 //! Not here: filters themselves ([`crate::filter`]), blocks and their cache (`hfile`, `cache`).
 
@@ -36,6 +36,7 @@ mod output;
 mod region;
 mod row;
 mod row_filter;
+mod row_plan;
 mod rules;
 mod select;
 mod sink;
@@ -50,6 +51,7 @@ pub(crate) use load::next_file_id;
 pub use load::{BlockLoader, drive};
 pub use region::{LetGo, RegionScanner};
 pub(crate) use row::{Aim, Read, RowRead};
+pub(crate) use row_plan::RowPlan;
 pub use rules::FamilyRules;
 pub use sink::{CellList, Deadline, Limits, Progress, ResultEnd, ResultSink, Room, Stopped};
 

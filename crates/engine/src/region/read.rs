@@ -17,7 +17,7 @@ use crate::mvcc::ReadGuard;
 use crate::region::Region;
 use crate::region::write::Halt;
 use crate::scanner::{
-    Aim, CellList, FamilyRules, Limits, Read, RegionScanner, ResultSink, RowRead, Stopped, drive,
+    Aim, CellList, FamilyRules, Limits, Read, RegionScanner, ResultSink, RowPlan, RowRead, Stopped, drive,
 };
 use crate::store::RegionView;
 
@@ -133,23 +133,29 @@ impl Region {
     }
 
     fn read_row_now(&self, get: &Get, sink: &mut dyn ResultSink) -> Result<Read> {
+        let mut plan = self.row_plan(&get.selection);
         let (view, read_point) = self.view_now();
-        self.read_row(get, &mut Aim::at_row(&get.row), &view, read_point, self.now_ms(), sink)
+        self.read_row(&get.row, &mut plan, &mut Aim::at_row(&get.row), &view, read_point, sink)
+    }
+
+    /// How rows are read for a selection now.
+    pub(super) fn row_plan(&self, selection: &Arc<CellSelection>) -> RowPlan {
+        RowPlan::of(selection, &self.rules, self.now_ms())
     }
 
     /// Reads a row as far as that needs no scanner.
     pub(super) fn read_row(
         &self,
-        get: &Get,
+        row: &[u8],
+        plan: &mut RowPlan,
         aim: &mut Aim,
         view: &RegionView,
         read_point: u64,
-        now_ms: i64,
         sink: &mut dyn ResultSink,
     ) -> Result<Read> {
-        let read = RowRead::new(get, aim, self.table.order(), read_point, now_ms, &*self.services.loader);
+        let read = RowRead::new(row, aim, self.table.order(), read_point, &*self.services.loader);
         let read = read.row_bytes_max(self.options().row_bytes_max);
-        Ok(read.read(self.rules.iter().zip(&view.stores), sink)?)
+        Ok(read.read(plan, &view.stores, sink)?)
     }
 
     /// The newest view and read point. Nobody need know of a reader who reads to its end from one view, which no flush
@@ -218,19 +224,16 @@ impl Region {
         warm: &[Arc<Block>],
     ) -> std::result::Result<CellList, Halt> {
         let view = self.view.load();
-        let stores = || self.rules.iter().zip(&view.stores);
-        let now_ms = self.now_ms();
         let mut found = CellList::default();
-        let mut aim = Aim::at_row(&get.row);
-        let read = RowRead::new(get, &mut aim, self.table.order(), u64::MAX, now_ms, &*self.services.loader);
-        let read = read.row_bytes_max(self.options().row_bytes_max);
-        if read.read(stores(), &mut found).map_err(Error::from)? == Read::Whole {
+        let (mut plan, mut aim) = (self.row_plan(&get.selection), Aim::at_row(&get.row));
+        if self.read_row(&get.row, &mut plan, &mut aim, &view, u64::MAX, &mut found)? == Read::Whole {
             return Ok(found);
         }
+        let (stores, now_ms) = (self.rules.iter().zip(&view.stores), self.now_ms());
         let guard = self.mvcc.register_reader(Some(u64::MAX));
         let loader = self.services.loader.clone();
         let scan = Scan::of(get);
-        let mut scanner = RegionScanner::new(stores(), self.table.order(), &scan, guard, now_ms, loader)?;
+        let mut scanner = RegionScanner::new(stores, self.table.order(), &scan, guard, now_ms, loader)?;
         scanner.limit_rows(self.options().row_bytes_max);
         warm.iter().for_each(|block| scanner.supply(block.clone()));
         while scanner.next(&mut Limits::default(), &mut found)?.stopped != Stopped::Exhausted {}

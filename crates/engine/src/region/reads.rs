@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use arc_swap::Guard;
-use cell::query::{CellSelection, Get};
+use cell::query::Get;
 
 use crate::error::Result;
 use crate::region::Region;
-use crate::scanner::{Aim, Read, ResultSink};
+use crate::scanner::{Aim, Read, ResultSink, RowPlan};
 use crate::store::RegionView;
 
 /// The reads of several Gets, made one behind the other. They need not see what is written from when they began.
@@ -18,11 +18,12 @@ pub struct Reads<'r> {
     region: &'r Region,
     view: Arc<RegionView>,
     read_point: u64,
-    now_ms: i64,
     // Taken when the row is read.
     aims: Vec<Option<Aim>>,
-    // What was found to be possible here.
-    checked: Option<Arc<CellSelection>>,
+    // For those that ask for the same as the one before.
+    plan: Option<RowPlan>,
+    // Whether what is planned was found to be possible here.
+    is_checked: bool,
     rows_read: u64,
 }
 
@@ -30,16 +31,27 @@ impl Region {
     /// Begins to read `gets`. Nothing is checked yet.
     pub fn reads<'g>(&self, gets: impl Iterator<Item = &'g Get> + Clone) -> Reads<'_> {
         let (view, read_point) = self.view_now();
-        let stores = || self.rules.iter().zip(&view.stores);
-        let mut aims: Vec<Option<Aim>> =
-            gets.clone().map(|get| Some(Aim::at_block(get, stores(), &*self.services.loader))).collect();
+        let mut plan = None;
+        let aim = |get: &Get| {
+            let first = self.plan_for(get, &mut plan).first_store().map(|store| &view.stores[store]);
+            Some(Aim::at_block(&get.row, first, &*self.services.loader))
+        };
+        let mut aims: Vec<Option<Aim>> = gets.clone().map(aim).collect();
         // One step for all before the next: what the first asks for comes while the others ask.
         let of = aims.iter().flatten().zip(gets.clone());
         of.for_each(|(aim, get)| aim.prefetch_search(get));
         let of = aims.iter_mut().flatten().zip(gets);
         of.for_each(|(aim, get)| aim.prefetch_cell(get));
-        let (view, now_ms) = (Guard::into_inner(view), self.now_ms());
-        Reads { region: self, view, read_point, now_ms, aims, checked: None, rows_read: 0 }
+        let view = Guard::into_inner(view);
+        Reads { region: self, view, read_point, aims, plan, is_checked: false, rows_read: 0 }
+    }
+
+    /// The plan for `get`, which is `last` if that is for one that asks for the same.
+    fn plan_for<'p>(&self, get: &Get, last: &'p mut Option<RowPlan>) -> &'p mut RowPlan {
+        if last.as_ref().is_some_and(|last| !last.is_of(&get.selection)) {
+            *last = None;
+        }
+        last.get_or_insert_with(|| self.row_plan(&get.selection))
     }
 }
 
@@ -53,7 +65,8 @@ impl Reads<'_> {
         }
         let aim = self.aims.get_mut(at).and_then(Option::take).filter(|aim| aim.is_at(get));
         let mut aim = aim.unwrap_or_else(|| Aim::at_row(&get.row));
-        let read = self.region.read_row(get, &mut aim, &self.view, self.read_point, self.now_ms, sink);
+        let plan = self.region.plan_for(get, &mut self.plan);
+        let read = self.region.read_row(&get.row, plan, &mut aim, &self.view, self.read_point, sink);
         let is_read = matches!(read, Ok(Read::Whole));
         self.rows_read += u64::from(is_read);
         is_read
@@ -71,11 +84,13 @@ impl Reads<'_> {
 
     /// As [`Region::check_get`] does; what all ask for alike, once.
     fn check(&mut self, get: &Get) -> Result<()> {
-        if self.checked.as_ref().is_some_and(|checked| Arc::ptr_eq(checked, &get.selection)) {
+        let is_planned = self.plan.as_ref().is_some_and(|plan| plan.is_of(&get.selection));
+        if is_planned && self.is_checked {
             return self.region.check_row(&get.row);
         }
         self.region.check_get(get)?;
-        self.checked = Some(get.selection.clone());
+        self.region.plan_for(get, &mut self.plan);
+        self.is_checked = true;
         Ok(())
     }
 
@@ -83,9 +98,8 @@ impl Reads<'_> {
     fn go_on_from_now(&mut self) {
         let (view, read_point) = self.region.view_now();
         (self.view, self.read_point) = (Guard::into_inner(view), read_point);
-        self.now_ms = self.region.now_ms();
-        // The region may have closed meanwhile.
-        self.checked = None;
+        // The region may have closed meanwhile, and more may have expired.
+        (self.plan, self.is_checked) = (None, false);
     }
 }
 

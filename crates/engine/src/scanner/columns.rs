@@ -55,6 +55,14 @@ impl<Q: Deref<Target = [Bytes]>> Columns<Q> {
         Columns { wanted: Wanted::Only { qualifiers, at: 0 }, limits, count: 0, last: None }
     }
 
+    /// The qualifiers of the columns; `None` for all columns.
+    pub(crate) fn qualifiers(&self) -> Option<&[Bytes]> {
+        match &self.wanted {
+            Wanted::All { .. } => None,
+            Wanted::Only { qualifiers, .. } => Some(qualifiers),
+        }
+    }
+
     /// A new row begins.
     pub(crate) fn clear(&mut self) {
         self.count = 0;

@@ -180,6 +180,11 @@ impl<Q: Deref<Target = [Bytes]>> Matcher<Q> {
         }
     }
 
+    /// The qualifiers of the columns that are wanted; `None` if all are.
+    pub(crate) fn qualifiers(&self) -> Option<&[Bytes]> {
+        self.columns.qualifiers()
+    }
+
     /// A new row begins.
     pub(crate) fn begin_row(&mut self) {
         self.deletes.clear();

@@ -7,14 +7,13 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
-use cell::query::{Get, TimeRange};
+use cell::query::Get;
 use cell::{Cell, CellOrder, key};
 use hfile::{BlockSource, Row, Run, Stop};
 
-use crate::scanner::matcher::{Match, Matcher, Versions};
+use crate::scanner::matcher::{Match, Matcher};
 use crate::scanner::merge::{Merge, set_first_on_column, set_first_on_row, set_last_on_column};
-use crate::scanner::rules::FamilyRules;
+use crate::scanner::row_plan::{Qualifiers, RowPlan, StorePlan};
 use crate::scanner::select::{BLOOM_COLUMNS_MAX, may_have_rows, may_have_time};
 use crate::scanner::sink::{ResultEnd, ResultSink};
 use crate::scanner::source::{Order, Source, all_visible, may_have};
@@ -28,9 +27,8 @@ const CELL_COST: usize = 32;
 /// How to read the row of a Get.
 pub(crate) struct RowRead<'a> {
     order: CellOrder,
-    get: &'a Get,
+    row: &'a [u8],
     read_point: u64,
-    now_ms: i64,
     blocks: &'a dyn BlockSource,
     aim: &'a mut Aim,
     // What may still be looked at.
@@ -63,16 +61,15 @@ impl From<Stop> for Halt {
 }
 
 impl<'a> RowRead<'a> {
-    /// Reads the row, which was aimed at, as it is at `read_point`. `now_ms` is the time by which cells expire.
+    /// Reads the row, which was aimed at, as it is at `read_point`.
     pub(crate) fn new(
-        get: &'a Get,
+        row: &'a [u8],
         aim: &'a mut Aim,
         order: CellOrder,
         read_point: u64,
-        now_ms: i64,
         blocks: &'a dyn BlockSource,
     ) -> RowRead<'a> {
-        RowRead { order, get, read_point, now_ms, blocks, aim, room: ROW_BYTES_MAX, begun: false }
+        RowRead { order, row, read_point, blocks, aim, room: ROW_BYTES_MAX, begun: false }
     }
 
     /// Leaves rows that give more than `bytes` to a scanner, which refuses them.
@@ -80,22 +77,19 @@ impl<'a> RowRead<'a> {
         RowRead { room: self.room.min(usize::try_from(bytes).unwrap_or(usize::MAX)), ..self }
     }
 
-    /// Reads the row from `stores`, all families of the region in order of names with their rules and views.
+    /// Reads the row by `plan` from `views`, of all stores of the region in order of names.
     ///
     /// # Errors
     /// What reading files can fail with; the sink is as it was.
-    pub(crate) fn read<'s>(
+    pub(crate) fn read(
         mut self,
-        stores: impl IntoIterator<Item = (&'s FamilyRules, &'s StoreView)>,
+        plan: &mut RowPlan,
+        views: &[StoreView],
         sink: &mut dyn ResultSink,
     ) -> Result<Read, hfile::Error> {
-        let selection = &self.get.selection;
-        if selection.filter.is_some() || selection.store_limit.is_some() || selection.store_offset > 0 {
-            return Ok(Read::Left);
-        }
-        for (rules, view) in stores {
-            let Some(qualifiers) = selection.wants(&rules.family) else { continue };
-            let Err(halt) = self.read_store(rules, view, qualifiers, sink) else { continue };
+        let Some(stores) = plan.stores() else { return Ok(Read::Left) };
+        for plan in stores {
+            let Err(halt) = self.read_store(plan, &views[plan.store], sink) else { continue };
             if self.begun {
                 sink.rollback_row();
             }
@@ -112,19 +106,13 @@ impl<'a> RowRead<'a> {
 
     fn read_store(
         &mut self,
-        rules: &FamilyRules,
+        plan: &mut StorePlan,
         view: &StoreView,
-        qualifiers: Option<&[Bytes]>,
         sink: &mut dyn ResultSink,
     ) -> Result<(), Halt> {
-        if rules.new_version_behavior {
-            return Err(Halt::NotSimple);
-        }
-        let range = self.get.selection.time_range_of(&rules.family);
         let mut found = Found::default();
-        self.find(rules, view, qualifiers, range, &mut found)?;
-        let versions = Versions { wanted: self.get.selection.max_versions, filtered: false };
-        let matcher = Matcher::user(rules, qualifiers, range, versions, self.now_ms);
+        self.find(plan, view, &mut found)?;
+        let matcher = &mut plan.matcher;
         let (order, blocks, target) = (self.order, self.blocks, Vec::new());
         match found.first {
             None => Ok(()),
@@ -144,21 +132,14 @@ impl<'a> RowRead<'a> {
     }
 
     /// Finds where there are cells of the row.
-    fn find<'v>(
-        &mut self,
-        rules: &FamilyRules,
-        view: &'v StoreView,
-        qualifiers: Option<&[Bytes]>,
-        range: TimeRange,
-        found: &mut Found<'v>,
-    ) -> Result<(), Halt> {
-        let oldest = rules.oldest_wanted(self.now_ms);
+    fn find<'v>(&mut self, plan: &StorePlan, view: &'v StoreView, found: &mut Found<'v>) -> Result<(), Halt> {
+        let StorePlan { range, oldest, ref matcher, .. } = *plan;
         for memstore in std::iter::once(&view.active).chain(&view.snapshot) {
             if memstore.may_have_time(range, oldest) {
                 found.add(self.settled(Source::memstore(memstore.cursor(), self.read_point))?);
             }
         }
-        let (order, row, aimed_at) = (self.order, &self.get.row[..], self.aim.file_id());
+        let (order, row, aimed_at) = (self.order, self.row, self.aim.file_id());
         let wanted = |file: &&Arc<StoreFile>| {
             may_have_time(file.reader(), range, oldest)
                 && (aimed_at == Some(file.reader().file_id()) || may_have_rows(file, order, row, row))
@@ -168,8 +149,8 @@ impl<'a> RowRead<'a> {
         while let Some(file) = files.next() {
             several |= files.peek().is_some();
             // The only file is searched at once: its Bloom filter is of use only where blocks have to be loaded.
-            let few = qualifiers.filter(|wanted| wanted.len() <= BLOOM_COLUMNS_MAX);
-            if several && !may_have(file.reader(), row, few, self.blocks)? {
+            let few = || matcher.qualifiers().filter(|wanted| wanted.len() <= BLOOM_COLUMNS_MAX);
+            if several && !may_have(file.reader(), row, few(), self.blocks)? {
                 continue;
             }
             found.add(self.place_in(file)?);
@@ -195,7 +176,7 @@ impl<'a> RowRead<'a> {
     fn settled<'v>(&self, mut source: Source) -> Result<Option<Place<'v>>, Halt> {
         source.order(Order::Seek);
         source.settle(self.order, &self.aim.target, self.blocks)?;
-        let is_there = source.cell().is_some_and(|cell| cell.row() == self.get.row);
+        let is_there = source.cell().is_some_and(|cell| cell.row() == self.row);
         Ok(is_there.then_some(Place::Source(source)))
     }
 
@@ -214,11 +195,11 @@ impl<'a> RowRead<'a> {
     fn write(
         &mut self,
         mut cells: impl RowCells,
-        mut matcher: Matcher<&[Bytes]>,
+        matcher: &mut Matcher<Qualifiers>,
         sink: &mut dyn ResultSink,
     ) -> Result<(), Halt> {
         matcher.begin_row();
-        while let Some(cell) = cells.cell().filter(|cell| cell.row() == self.get.row) {
+        while let Some(cell) = cells.cell().filter(|cell| cell.row() == self.row) {
             let cost = cell.len_without_tags() + CELL_COST;
             self.room = self.room.checked_sub(cost).ok_or(Halt::NotSimple)?;
             let verdict = matcher.check(&cell);
@@ -382,16 +363,10 @@ impl Aim {
         Aim { target, file: None }
     }
 
-    /// Finds the block of the row of `get` in the first family wanted, where there is one file only, and asks the
-    /// processor for it.
-    pub(crate) fn at_block<'s>(
-        get: &Get,
-        stores: impl IntoIterator<Item = (&'s FamilyRules, &'s StoreView)>,
-        blocks: &dyn BlockSource,
-    ) -> Aim {
-        let mut aim = Aim::at_row(&get.row);
-        let mut wanted = stores.into_iter().filter(|(rules, _)| get.selection.wants(&rules.family).is_some());
-        if let Some((_, view)) = wanted.next()
+    /// Finds the block of `row` in the store that is read first, where that has one file only, and asks the processor for it.
+    pub(crate) fn at_block(row: &[u8], first: Option<&StoreView>, blocks: &dyn BlockSource) -> Aim {
+        let mut aim = Aim::at_row(row);
+        if let Some(view) = first
             && let [file] = &view.files[..]
             && file.half().is_none()
         {

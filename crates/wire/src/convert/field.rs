@@ -5,11 +5,60 @@ use std::ops::Range;
 use bytes::Buf;
 use prost::encoding::{WireType, decode_key, decode_varint};
 
+/// Numbers below this are one byte.
+const SHORT: u8 = 0x80;
+
+/// The key of field `number`, which has a length, if it is one byte.
+const fn short_key(number: u32) -> Option<u8> {
+    if number < 16 { Some((number << 3) as u8 | WireType::LengthDelimited as u8) } else { None }
+}
+
 /// The place of the value of field `number`, which has a length, if that field begins at `at`.
+#[inline]
 pub fn place_of(message: &[u8], at: usize, number: u32) -> Option<Range<usize>> {
-    let mut rest = message.get(at..)?;
+    let rest = message.get(at..)?;
+    match *rest {
+        // Nearly all, in few steps.
+        [key, len @ ..SHORT, ..] if short_key(number) == Some(key) => {
+            (usize::from(len) <= rest.len() - 2).then(|| at + 2..at + 2 + usize::from(len))
+        }
+        _ => long_place_of(message, rest, number),
+    }
+}
+
+fn long_place_of(message: &[u8], mut rest: &[u8], number: u32) -> Option<Range<usize>> {
     let is_it = decode_key(&mut rest).ok()? == (number, WireType::LengthDelimited);
     let len = usize::try_from(decode_varint(&mut rest).ok()?).ok()?;
     let start = message.len() - rest.remaining();
     (is_it && len <= rest.remaining()).then(|| start..start + len)
+}
+
+#[cfg(test)]
+mod tests {
+    use prost::encoding::{encode_key, encode_varint};
+
+    use super::*;
+
+    #[test]
+    fn fields_are_found_where_they_begin() {
+        for number in [1, 3, 15, 16, 200] {
+            for len in [0, 1, 127, 128, 5000] {
+                let mut message = b"xx".to_vec();
+                encode_key(number, WireType::LengthDelimited, &mut message);
+                encode_varint(len as u64, &mut message);
+                let start = message.len();
+                message.resize(start + len, 7);
+                assert_eq!(place_of(&message, 2, number), Some(start..start + len), "{number} {len}");
+                message.push(0);
+                assert_eq!(place_of(&message, 2, number), Some(start..start + len), "{number} {len}");
+                assert_eq!(place_of(&message, 2, number + 1), None);
+                assert_eq!(place_of(&message[..start + len - len.min(1)], 2, number).is_some(), len == 0);
+                assert_eq!(place_of(&message[..3], 2, number), None);
+            }
+        }
+        assert_eq!(
+            (place_of(b"", 0, 1), place_of(b"", 1, 1), place_of(b"\x08\x01", 0, 1)),
+            (None, None, None)
+        );
+    }
 }

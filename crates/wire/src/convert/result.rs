@@ -28,6 +28,14 @@ pub fn put_in_block(count: usize, out: &mut impl BufMut) {
     }
 }
 
+/// The same bytes as [`put_in_block`] writes for `count` from 1 to 127.
+#[inline]
+pub fn short_in_block(count: u8) -> [u8; 4] {
+    debug_assert!((1..0x80).contains(&count), "two bytes for a number");
+    // Both are numbers, whose wire type is 0.
+    [(RESULT_ASSOCIATED_CELL_COUNT << 3) as u8, count, (RESULT_STALE << 3) as u8, 0]
+}
+
 /// The answer to a get that only asks whether there are cells.
 pub fn existence(exists: bool) -> proto::Result {
     proto::Result { associated_cell_count: Some(0), exists: Some(exists), ..proto::Result::default() }
@@ -129,6 +137,15 @@ mod tests {
     use super::*;
     use cell::{CellType, KeyValue};
     use prost::Message;
+
+    #[test]
+    fn short_results_are_the_same_message() {
+        for count in 1..0x80 {
+            let mut written = Vec::new();
+            put_in_block(usize::from(count), &mut written);
+            assert_eq!(written, short_in_block(count));
+        }
+    }
 
     #[test]
     fn results_without_cells_are_hbases() {

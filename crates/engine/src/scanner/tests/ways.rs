@@ -9,7 +9,7 @@ use proptest::prelude::*;
 
 use super::model::{FAMILIES, ROWS, Rules, build, config, dice, limits, rules, scans, steps};
 use super::*;
-use crate::scanner::{Aim, Read, RowRead, drive};
+use crate::scanner::{Aim, Read, RowPlan, RowRead, drive};
 
 /// Filters that rows may be walked through with, and others.
 fn filters() -> impl Strategy<Value = Option<Filter>> {
@@ -195,25 +195,27 @@ proptest! {
         region.loader = Arc::new(BlockLoader::new(64 << 20));
         let mut list = CellList::default();
         now(drive(&mut region.scanner(&all_versions()), &mut Limits::default(), &mut list)).unwrap();
+        let views: Vec<_> = region.stores.iter().map(|store| store.view.clone()).collect();
         for scan in scans.into_iter().filter(|scan| !scan.raw) {
+            // One for all rows, as those of a batch have it.
+            let (selection, mut plans) = (Arc::new(scan.selection.clone()), None);
             for row in ROWS.into_iter().chain(["", "aa", "e"]) {
-                let get = Get { row: row.into(), selection: scan.selection.clone().into(), existence_only: false };
+                let get = Get { row: row.into(), selection: selection.clone(), existence_only: false };
                 let read_point = scan.read_point.unwrap_or(u64::MAX);
                 let mut expected = CellList::default();
                 let same = Scan { read_point: scan.read_point, ..Scan::of(&get) };
                 now(drive(&mut region.scanner(&same), &mut Limits::default(), &mut expected)).unwrap();
                 let mut found = CellList::default();
-                let stores = || region.stores.iter().map(|store| (&store.rules, &store.view));
+                let rules = region.stores.iter().map(|store| &store.rules);
+                let plan = plans.get_or_insert_with(|| RowPlan::of(&selection, rules, NOW_MS));
                 let mut aim = match aims {
-                    true => Aim::at_block(&get, stores(), &*region.loader),
+                    true => Aim::at_block(row.as_bytes(), plan.first_store().map(|at| &views[at]), &*region.loader),
                     false => Aim::at_row(&get.row),
                 };
                 aim.prefetch_search(&get);
                 aim.prefetch_cell(&get);
-                let read =
-                    RowRead::new(&get, &mut aim, CellOrder::Plain, read_point, NOW_MS, &*region.loader);
-                let read = read.read(stores(), &mut found).unwrap();
-                let selection = &get.selection;
+                let read = RowRead::new(&get.row, &mut aim, CellOrder::Plain, read_point, &*region.loader);
+                let read = read.read(plan, &views, &mut found).unwrap();
                 let is_simple = selection.store_limit.is_none() && selection.store_offset == 0;
                 prop_assert_eq!(read == Read::Whole, is_simple, "all is in the cache");
                 if read == Read::Whole && !row.is_empty() {

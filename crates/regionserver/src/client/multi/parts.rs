@@ -26,6 +26,9 @@ const FIRST_MESSAGE: u8 = 0x0a;
 const THIRD_NUMBER: u8 = 0x18;
 const SECOND_MESSAGE: u8 = 0x12;
 
+/// Numbers below this are one byte.
+const SHORT: u8 = 0x80;
+
 /// The key of an entry, its length and index, the key of its result and the length of that.
 const ENTRY_HEAD_LEN_MAX: usize = 3 + 3 * 10;
 /// Bytes of a result whose cells are behind the message, and more: it is written together with its head.
@@ -122,14 +125,22 @@ fn part_of(bytes: &[u8], at: Range<usize>) -> Part {
 
 /// The index and the place of the Get of an action that has nothing else, in this order.
 fn index_and_get(action: &[u8]) -> Option<(Option<u32>, Range<usize>)> {
-    let (mut rest, mut index) = (action, None);
-    if decode_key(&mut rest).ok()? == (ACTION_INDEX, WireType::Varint) {
-        index = Some(decode_varint(&mut rest).ok()? as u32);
-    } else {
-        rest = action;
-    }
-    let get = place_of(action, action.len() - rest.len(), ACTION_GET)?;
+    let (index, at) = match *action {
+        [FIRST_NUMBER, index @ ..SHORT, ..] => (Some(u32::from(index)), 2),
+        _ => long_index(action)?,
+    };
+    let get = place_of(action, at, ACTION_GET)?;
     (get.end == action.len()).then_some((index, get))
+}
+
+/// The index that an action begins with, if it does, and where it ends.
+fn long_index(action: &[u8]) -> Option<(Option<u32>, usize)> {
+    let mut rest = action;
+    if decode_key(&mut rest).ok()? != (ACTION_INDEX, WireType::Varint) {
+        return Some((None, 0));
+    }
+    let index = decode_varint(&mut rest).ok()? as u32;
+    Some((Some(index), action.len() - rest.len()))
 }
 
 /// Copies all fields but `field` to `rest`; how often `field` is there.
@@ -173,6 +184,14 @@ impl Messages {
     fn step(&mut self) -> Result<Option<Range<usize>>, DecodeError> {
         let len = self.bytes.len();
         let mut rest = &self.bytes[self.at..];
+        if let [key, message_len @ ..SHORT, ..] = *rest
+            && u32::from(key) == self.field << 3 | WireType::LengthDelimited as u32
+        {
+            // Most of them, in few steps.
+            let start = self.at + 2;
+            self.at = len.min(start + usize::from(message_len));
+            return Ok(Some(start..self.at));
+        }
         while rest.has_remaining() {
             let (number, wire_type) = decode_key(&mut rest)?;
             if number != self.field || wire_type != WireType::LengthDelimited {
@@ -244,6 +263,9 @@ impl RegionAnswer {
 
     /// Adds a result whose cells, so many, are the next ones behind the message.
     pub(super) fn push_cells(&mut self, index: u32, cells: usize) {
+        if let (Ok(index @ ..SHORT), Ok(cells @ 1..SHORT)) = (u8::try_from(index), u8::try_from(cells)) {
+            return self.push_few_cells(index, cells);
+        }
         let mut head = [0; ENTRY_HEAD_LEN_MAX + SMALL_RESULT_LEN_MAX];
         let mut rest = &mut head[..];
         let result_len = wire::convert::result::in_block_len(cells);
@@ -251,6 +273,17 @@ impl RegionAnswer {
         wire::convert::result::put_in_block(cells, &mut rest);
         let len = ENTRY_HEAD_LEN_MAX + SMALL_RESULT_LEN_MAX - rest.len();
         self.bytes.put_slice(&head[..len]);
+    }
+
+    /// The same where all numbers are one byte.
+    fn push_few_cells(&mut self, index: u8, cells: u8) {
+        let result = wire::convert::result::short_in_block(cells);
+        let mut entry = [FIRST_MESSAGE, 0, FIRST_NUMBER, index, SECOND_MESSAGE, 0, 0, 0, 0, 0];
+        let behind = entry.len();
+        entry[1] = behind as u8 - 2;
+        entry[5] = result.len() as u8;
+        entry[behind - result.len()..].copy_from_slice(&result);
+        self.bytes.put_slice(&entry);
     }
 
     /// Adds the answer to one action.
@@ -377,7 +410,7 @@ mod tests {
 
     #[test]
     fn results_are_the_entry_that_they_stand_for() {
-        for (index, cells) in [(0, 0), (1, 3), (200, 0), (70_000, 300)] {
+        for (index, cells) in [(0, 0), (1, 3), (127, 127), (5, 128), (128, 1), (200, 0), (70_000, 300)] {
             let result = wire::convert::result::in_block(cells);
             let [mut short, mut shorter, mut long] = [(); 3].map(|()| RegionAnswer::default());
             short.push_outcome(index, Ok(result.clone()));

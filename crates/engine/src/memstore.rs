@@ -149,18 +149,17 @@ impl Writer<'_> {
     /// The same with several cells: quicker, if they are many.
     pub fn insert_all<'c>(&mut self, cells: impl IntoIterator<Item = Cell<'c>>) {
         let mut cells = cells.into_iter();
-        let mut group = Vec::new();
-        loop {
-            group.extend(cells.by_ref().take(tree::AHEAD));
-            match &group[..] {
-                [] => return,
-                [one] => self.insert(one),
-                several => {
-                    several.iter().for_each(|cell| self.figures.count(cell));
-                    self.tree.insert_group(several);
-                }
-            }
+        let Some(first) = cells.next() else { return };
+        // Most writes are of one cell, which needs no list.
+        let Some(second) = cells.next() else { return self.insert(&first) };
+        let mut group = Vec::with_capacity(tree::AHEAD);
+        group.extend([first, second]);
+        while !group.is_empty() {
+            group.extend(cells.by_ref().take(tree::AHEAD - group.len()));
+            group.iter().for_each(|cell| self.figures.count(cell));
+            self.tree.insert_group(&group);
             group.clear();
+            group.extend(cells.next());
         }
     }
 }

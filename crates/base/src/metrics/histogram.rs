@@ -28,7 +28,6 @@ pub struct Histogram {
 struct Part {
     // They may wrap: only differences are looked at.
     counts: Box<[AtomicU32]>,
-    count: AtomicU64,
     sum: AtomicU64,
     // Since the last look.
     min: AtomicU64,
@@ -39,7 +38,6 @@ impl Default for Part {
     fn default() -> Part {
         Part {
             counts: (0..BUCKETS).map(|_| AtomicU32::new(0)).collect(),
-            count: AtomicU64::new(0),
             sum: AtomicU64::new(0),
             min: AtomicU64::new(u64::MAX),
             max: AtomicU64::new(0),
@@ -51,6 +49,8 @@ impl Default for Part {
 #[derive(Debug, Default)]
 struct Seen {
     counts: Vec<u32>,
+    // All of them: those of a bucket may have wrapped.
+    count: u64,
     sum: u64,
     interval: Arc<Interval>,
 }
@@ -67,7 +67,6 @@ impl Histogram {
         let part = self.parts.own();
         let value = value.min(VALUE_MAX);
         part.counts[bucket_of(value)].fetch_add(1, Relaxed);
-        part.count.fetch_add(1, Relaxed);
         part.sum.fetch_add(value, Relaxed);
         // Mostly neither is so, and a look is cheaper than a change.
         if value < part.min.load(Relaxed) {
@@ -78,9 +77,22 @@ impl Histogram {
         }
     }
 
-    /// How many values there were ever.
+    /// How many values there were ever. Adds up buckets, so that noting a value need not count it twice.
     pub fn count(&self) -> u64 {
-        self.parts.all().map(|part| part.count.load(Relaxed)).sum()
+        let seen = self.seen();
+        seen.count
+            + self.counts().iter().enumerate().map(|(at, now)| u64::from(seen.since(at, *now))).sum::<u64>()
+    }
+
+    /// Those of all threads together, by bucket.
+    fn counts(&self) -> Vec<u32> {
+        let mut counts = vec![0u32; BUCKETS];
+        for part in self.parts.all() {
+            for (sum, count) in counts.iter_mut().zip(&part.counts) {
+                *sum = sum.wrapping_add(count.load(Relaxed));
+            }
+        }
+        counts
     }
 
     /// All values ever, added up.
@@ -91,22 +103,19 @@ impl Histogram {
     /// Ends an interval and begins the next one.
     pub fn roll(&self) {
         let mut seen = self.seen();
-        let mut now = vec![0u32; BUCKETS];
         let (mut sum, mut min, mut max) = (0u64, u64::MAX, 0);
         for part in self.parts.all() {
             min = min.min(part.min.swap(u64::MAX, Relaxed));
             max = max.max(part.max.swap(0, Relaxed));
             sum = sum.wrapping_add(part.sum.load(Relaxed));
-            for (now, count) in now.iter_mut().zip(&part.counts) {
-                *now = now.wrapping_add(count.load(Relaxed));
-            }
         }
-        let before = |bucket: usize| seen.counts.get(bucket).copied().unwrap_or(0);
-        let counts = now.iter().enumerate().map(|(bucket, now)| (bucket, now.wrapping_sub(before(bucket))));
+        let now = self.counts();
+        let counts = now.iter().enumerate().map(|(bucket, now)| (bucket, seen.since(bucket, *now)));
         let counts: Vec<(u16, u32)> =
             counts.filter(|(_, count)| *count > 0).map(|(bucket, count)| (bucket as u16, count)).collect();
         let interval = Interval::of(counts, sum.wrapping_sub(seen.sum), min, max);
-        *seen = Seen { counts: now, sum, interval: Arc::new(interval) };
+        let count = seen.count + interval.count();
+        *seen = Seen { counts: now, count, sum, interval: Arc::new(interval) };
     }
 
     /// The interval that ended last.
@@ -117,6 +126,13 @@ impl Histogram {
     fn seen(&self) -> MutexGuard<'_, Seen> {
         // Numbers: whole after any panic.
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Seen {
+    /// What came to a bucket that has `now`.
+    fn since(&self, bucket: usize, now: u32) -> u32 {
+        now.wrapping_sub(self.counts.get(bucket).copied().unwrap_or(0))
     }
 }
 

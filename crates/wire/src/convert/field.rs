@@ -5,8 +5,8 @@ use std::ops::Range;
 use bytes::Buf;
 use prost::encoding::{WireType, decode_key, decode_varint};
 
-/// Numbers below this are one byte.
-const SHORT: u8 = 0x80;
+/// Numbers below this are one byte in a message.
+pub const SHORT: u8 = 0x80;
 
 /// The key of field `number`, which has a length, if it is one byte.
 const fn short_key(number: u32) -> Option<u8> {

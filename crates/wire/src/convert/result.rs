@@ -4,6 +4,8 @@ use bytes::{BufMut, BytesMut};
 use cell::Cell;
 use prost::encoding::{WireType, encode_key, encode_varint, encoded_len_varint};
 
+use crate::convert::field::SHORT;
+
 /// A result whose cells are the next `count` of the cell block. That of an empty row says nothing else.
 pub fn in_block(count: usize) -> proto::Result {
     proto::Result {
@@ -31,7 +33,7 @@ pub fn put_in_block(count: usize, out: &mut impl BufMut) {
 /// The same bytes as [`put_in_block`] writes for `count` from 1 to 127.
 #[inline]
 pub fn short_in_block(count: u8) -> [u8; 4] {
-    debug_assert!((1..0x80).contains(&count), "two bytes for a number");
+    debug_assert!((1..SHORT).contains(&count), "two bytes for a number");
     // Both are numbers, whose wire type is 0.
     [(RESULT_ASSOCIATED_CELL_COUNT << 3) as u8, count, (RESULT_STALE << 3) as u8, 0]
 }
@@ -140,7 +142,7 @@ mod tests {
 
     #[test]
     fn short_results_are_the_same_message() {
-        for count in 1..0x80 {
+        for count in 1..SHORT {
             let mut written = Vec::new();
             put_in_block(usize::from(count), &mut written);
             assert_eq!(written, short_in_block(count));

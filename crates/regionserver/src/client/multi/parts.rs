@@ -10,7 +10,7 @@ use prost::encoding::{
     DecodeContext, WireType, decode_key, decode_varint, encode_varint, encoded_len_varint, skip_field,
 };
 use prost::{DecodeError, Message};
-use wire::convert::field::place_of;
+use wire::convert::field::{SHORT, place_of};
 use wire::exception::{Answer, JavaException};
 
 use crate::client::malformed;
@@ -25,9 +25,6 @@ const FIRST_NUMBER: u8 = 0x08;
 const FIRST_MESSAGE: u8 = 0x0a;
 const THIRD_NUMBER: u8 = 0x18;
 const SECOND_MESSAGE: u8 = 0x12;
-
-/// Numbers below this are one byte.
-const SHORT: u8 = 0x80;
 
 /// The key of an entry, its length and index, the key of its result and the length of that.
 const ENTRY_HEAD_LEN_MAX: usize = 3 + 3 * 10;
@@ -149,7 +146,7 @@ fn split(mut bytes: &[u8], field: u32, rest: &mut BytesMut) -> Result<usize, Dec
     let key = u8::try_from(field << 3 | WireType::LengthDelimited as u32).expect("a field of a small number");
     while bytes.has_remaining() {
         // Most of them, in few steps.
-        if let [first, len @ 0..0x80, rest @ ..] = bytes
+        if let [first, len @ ..SHORT, rest @ ..] = bytes
             && *first == key
             && let Some(behind) = rest.get(usize::from(*len)..)
         {

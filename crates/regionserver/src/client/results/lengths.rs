@@ -2,6 +2,7 @@
 
 use bytes::{BufMut, BytesMut};
 use prost::encoding::encode_varint;
+use wire::convert::field::SHORT;
 
 // Keys of `ScanResponse`: `cells_per_result` is field 1, `partial_flag_per_result` field 7, both numbers.
 const CELLS_PER_RESULT: u8 = 1 << 3;
@@ -34,7 +35,7 @@ impl Lengths {
     /// Adds a result of so many cells.
     pub(super) fn push(&mut self, cells: u32, partial: bool) {
         match u8::try_from(cells) {
-            Ok(small @ ..0x80) => self.cells.put_slice(&[CELLS_PER_RESULT, small]),
+            Ok(small @ ..SHORT) => self.cells.put_slice(&[CELLS_PER_RESULT, small]),
             _ => {
                 self.cells.put_u8(CELLS_PER_RESULT);
                 encode_varint(u64::from(cells), &mut self.cells);

@@ -46,30 +46,44 @@ pub(crate) fn quoted(bytes: &[u8]) -> String {
     }
 }
 
-const DAY_MS: i64 = 24 * 60 * 60 * 1000;
+const DAY_SECONDS: i64 = 24 * 60 * 60;
 
 /// A timestamp as Java's `LocalDateTime` shows it, in UTC: `2026-11-21T08:00:00.123`; fractions of zero, and then
 /// seconds of zero, are left out.
 pub(crate) fn date_time(timestamp_ms: i64) -> String {
-    let (days, of_day) = (timestamp_ms.div_euclid(DAY_MS), timestamp_ms.rem_euclid(DAY_MS));
-    let (year, month, day) = civil(days);
-    let (hours, minutes) = (of_day / 3_600_000, of_day / 60_000 % 60);
-    let (seconds, millis) = (of_day / 1000 % 60, of_day % 1000);
-    let mut shown = match year {
+    let (seconds, millis) = (timestamp_ms.div_euclid(1000), timestamp_ms.rem_euclid(1000));
+    let mut shown = format!("{}T{}", date(seconds), minute(seconds));
+    let second = seconds.rem_euclid(60);
+    if second != 0 || millis != 0 {
+        shown.push_str(&format!(":{second:02}"));
+    }
+    if millis != 0 {
+        shown.push_str(&format!(".{millis:03}"));
+    }
+    shown
+}
+
+/// A timestamp as Ruby's `Time` shows it, in UTC: `2026-11-21 08:00:00 UTC`, always to the second.
+pub(crate) fn ruby_time(timestamp_ms: i64) -> String {
+    let seconds = timestamp_ms.div_euclid(1000);
+    format!("{} {}:{:02} UTC", date(seconds), minute(seconds), seconds.rem_euclid(60))
+}
+
+/// The day of a number of seconds since 1970, as `2026-11-21`; years of more than four digits have a sign.
+fn date(seconds: i64) -> String {
+    let (year, month, day) = civil(seconds.div_euclid(DAY_SECONDS));
+    let year = match year {
         0..=9999 => format!("{year:04}"),
         10_000.. => format!("+{year}"),
         _ => format!("-{:04}", -year),
     };
-    let mut add =
-        |part: std::fmt::Arguments<'_>| shown.write_fmt(part).expect("text takes all that is written");
-    add(format_args!("-{month:02}-{day:02}T{hours:02}:{minutes:02}"));
-    if seconds != 0 || millis != 0 {
-        add(format_args!(":{seconds:02}"));
-    }
-    if millis != 0 {
-        add(format_args!(".{millis:03}"));
-    }
-    shown
+    format!("{year}-{month:02}-{day:02}")
+}
+
+/// Hour and minute within the day of a number of seconds since 1970, as `08:00`.
+fn minute(seconds: i64) -> String {
+    let of_day = seconds.rem_euclid(DAY_SECONDS);
+    format!("{:02}:{:02}", of_day / 3600, of_day / 60 % 60)
 }
 
 /// Year, month and day of a number of days since 1970-01-01, by the Gregorian calendar in both directions.
@@ -126,5 +140,10 @@ mod tests {
         // What Java prints for the ends of its own range of milliseconds.
         check(i64::MAX, "+292278994-08-17T07:12:55.807");
         check(i64::MIN, "-292275055-05-16T16:47:04.192");
+    }
+    #[test]
+    fn times_of_snapshots_have_their_seconds_at_full_minutes_too() {
+        assert_eq!(ruby_time(0), "1970-01-01 00:00:00 UTC");
+        assert_eq!(ruby_time(1_700_000_000_999), "2023-11-14 22:13:20 UTC");
     }
 }

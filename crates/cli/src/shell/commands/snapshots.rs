@@ -8,7 +8,7 @@ use super::{Arity, Command, Group, Outcome, pattern};
 use crate::shell::arguments::{Arguments, table_name};
 use crate::shell::error::{Result, ShellError};
 use crate::shell::session::Session;
-use crate::shell::text::date_time;
+use crate::shell::text::ruby_time;
 use crate::shell::value::Value;
 
 pub(super) const GROUP: Group = Group {
@@ -151,9 +151,8 @@ async fn list_of_tables(session: &mut Session, mut arguments: Arguments) -> Resu
 fn show(session: &mut Session, found: &[SnapshotDescription]) -> Result<Outcome> {
     session.printer.header("SNAPSHOT", "TABLE + CREATION TIME")?;
     for snapshot in found {
-        let second = snapshot.creation_time().div_euclid(1000) * 1000;
-        let time = date_time(second).replace('T', " ");
-        session.printer.pair(&snapshot.name, &format!("{} ({time} UTC)", snapshot.table()))?;
+        let time = ruby_time(snapshot.creation_time());
+        session.printer.pair(&snapshot.name, &format!("{} ({time})", snapshot.table()))?;
     }
     session.printer.footer(found.len() as u64)?;
     let names: Vec<String> = found.iter().map(|snapshot| format!("\"{}\"", snapshot.name)).collect();

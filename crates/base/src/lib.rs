@@ -22,6 +22,7 @@ pub mod pages;
 pub mod pool;
 pub mod prefetch;
 pub mod testing;
+pub mod threads;
 pub mod varint;
 
 use std::future::Future;

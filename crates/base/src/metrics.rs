@@ -1,9 +1,10 @@
 //! Counters, gauges and histograms under HBase's bean and attribute names.
 //!
 //! A component declares what it counts ([`instruments`](crate::instruments)) and what it has to say of a moment
-//! ([`figures`](crate::figures)), each attribute once: its name, kind, unit and meaning. It counts where things happen, by
+//! ([`figures`](crate::figures)), each attribute once: its name, kind, unit and meaning; what HBase has and this server has
+//! not, it declares too ([`absent`](crate::absent)). It counts where things happen, by
 //! a field and without a look-up; nothing there locks or shares a cache line. The [`Registry`] knows whose attributes a
-//! [`Bean`] has, and goes through them for whoever looks ([`Show`]): `/jmx` ([`Jmx`]), and whatever other forms there are.
+//! [`Bean`] has, and goes through them for whoever looks ([`Show`]): `/jmx` ([`Jmx`]), `/prometheus` ([`Prometheus`]).
 //! Invariants:
 //!
 //! * what looks costs those nothing who count;
@@ -12,7 +13,9 @@
 //!
 //! Not here: queries (`web`).
 
+mod absent;
 mod counter;
+mod counts;
 mod declared;
 mod figure;
 mod histogram;
@@ -20,18 +23,22 @@ mod instrument;
 mod jmx;
 mod macros;
 mod meter;
+mod prometheus;
 mod registry;
 mod shards;
 mod show;
 #[cfg(test)]
 mod testing;
 
+pub use absent::show_absent;
 pub use counter::Counter;
+pub use counts::Counts;
 pub use declared::{Declared, Declares, Kind, Unit};
 pub use figure::{Counted, Figure, Gauge, Tag};
 pub use histogram::{Histogram, Interval};
 pub use instrument::{Instrument, Sizes, Times};
 pub use jmx::{Jmx, JmxOptions};
 pub use meter::{Meter, Rates};
+pub use prometheus::{Prometheus, PrometheusOptions};
 pub use registry::{Bean, Registry};
 pub use show::{Name, Number, Scope, Show, Source};

@@ -3,12 +3,14 @@
 //! * [`FileSystem`], [`FileReader`], [`FileWriter`]: the contract;
 //! * [`local`]: a directory of this machine, calls answered from a bounded pool;
 //! * [`memory`]: a file system in memory that knows what was synced and can show what a power cut leaves;
-//! * [`faulty`]: wraps any other: fails the Nth call, tears writes, slows down, fills up.
+//! * [`faulty`]: wraps any other: fails the Nth call, tears writes, slows down, fills up;
+//! * [`measured`]: wraps any other, and counts reads and writes.
 //!
 //! Knows nothing about: what is in the files.
 
 pub mod faulty;
 pub mod local;
+pub mod measured;
 pub mod memory;
 mod path;
 

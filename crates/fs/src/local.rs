@@ -1,10 +1,11 @@
 //! A directory of this machine. Calls that may wait for the disk run on a bounded pool; a read whose pages are in
 //! memory is answered at once by the thread that asks. Files whose blocks the caller caches himself may be read past the
-//! page cache ([`LocalFs::past_page_cache`]).
+//! page cache ([`LocalFs::past_page_cache`]), which the kernel then does by itself (`local::aio`).
 //!
 //! Paths are resolved below a directory that is held open, so a rename of the root or a change of the working
 //! directory does not lead elsewhere. Made for one process at a time: [`LocalFs::lock`] keeps others out.
 
+mod aio;
 mod blocks;
 mod direct;
 mod handle;

@@ -1,5 +1,5 @@
 //! The contract of `FileSystem`, held by every implementation alike: each test runs over a local directory and over
-//! memory (plain and behind an idle `Faulty`).
+//! memory (plain, behind an idle `Faulty`, behind `Measured`).
 
 #![allow(clippy::unwrap_used)] // A panic is how a test fails.
 
@@ -29,6 +29,12 @@ macro_rules! contract {
                 let inner = std::sync::Arc::new(fs::memory::MemoryFs::new());
                 let plan = fs::faulty::Plan::new(base::testing::env(1).clock);
                 super::checks::$name(std::sync::Arc::new(fs::faulty::Faulty::new(inner, plan))).await;
+            }
+            #[tokio::test]
+            async fn measured() {
+                let inner = std::sync::Arc::new(fs::memory::MemoryFs::new());
+                let instruments = fs::measured::Instruments::begin(base::testing::env(1).clock);
+                super::checks::$name(std::sync::Arc::new(fs::measured::Measured::new(inner, instruments))).await;
             }
         })*
     };

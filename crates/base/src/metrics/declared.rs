@@ -34,6 +34,18 @@ pub enum Kind {
     Meter,
 }
 
+impl Kind {
+    /// What is counted if nothing else is said.
+    pub const fn unit(self) -> Unit {
+        match self {
+            Kind::Times => Unit::Milliseconds,
+            Kind::Sizes => Unit::Bytes,
+            Kind::Meter => Unit::PerSecond,
+            Kind::Counter | Kind::Gauge | Kind::Tag | Kind::Histogram => Unit::Count,
+        }
+    }
+}
+
 /// What a number counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
@@ -45,6 +57,8 @@ pub enum Unit {
     Mebibytes,
     /// Milliseconds.
     Milliseconds,
+    /// Milliseconds on average, with a fraction.
+    AverageMilliseconds,
     /// Milliseconds since the Unix epoch.
     EpochMilliseconds,
     /// Things a second.

@@ -64,10 +64,16 @@ impl Histogram {
     /// Notes a value.
     #[inline]
     pub fn record(&self, value: u64) {
+        self.record_many(value, 1);
+    }
+
+    /// Notes a value that there were `times` of; at least one.
+    #[inline]
+    pub fn record_many(&self, value: u64, times: u32) {
         let part = self.parts.own();
         let value = value.min(VALUE_MAX);
-        part.counts[bucket_of(value)].fetch_add(1, Relaxed);
-        part.sum.fetch_add(value, Relaxed);
+        part.counts[bucket_of(value)].fetch_add(times, Relaxed);
+        part.sum.fetch_add(value * u64::from(times), Relaxed);
         // Mostly neither is so, and a look is cheaper than a change.
         if value < part.min.load(Relaxed) {
             part.min.fetch_min(value, Relaxed);

@@ -2,14 +2,12 @@
 
 use std::time::Duration;
 
-use crate::metrics::{Counter, Declared, Histogram, Interval, Kind, Meter, Scope, Unit};
+use crate::metrics::{Counter, Declared, Histogram, Interval, Kind, Meter, Scope};
 
 /// A field of [`instruments`](crate::instruments).
 pub trait Instrument {
     /// What it is declared as.
     const KIND: Kind;
-    /// What it counts, if nothing else is said.
-    const UNIT: Unit;
     /// A new one; `now` is a time of the monotonic clock.
     fn begin(now: Duration) -> Self;
     /// Shows what it counted.
@@ -20,7 +18,6 @@ pub trait Instrument {
 
 impl Instrument for Counter {
     const KIND: Kind = Kind::Counter;
-    const UNIT: Unit = Unit::Count;
 
     fn begin(_: Duration) -> Counter {
         Counter::new()
@@ -33,7 +30,6 @@ impl Instrument for Counter {
 
 impl Instrument for Meter {
     const KIND: Kind = Kind::Meter;
-    const UNIT: Unit = Unit::PerSecond;
 
     fn begin(now: Duration) -> Meter {
         Meter::new(now)
@@ -51,7 +47,6 @@ impl Instrument for Meter {
 
 impl Instrument for Histogram {
     const KIND: Kind = Kind::Histogram;
-    const UNIT: Unit = Unit::Count;
 
     fn begin(_: Duration) -> Histogram {
         Histogram::new()
@@ -74,7 +69,15 @@ impl Times {
     /// Notes how long something took.
     #[inline]
     pub fn record(&self, time: Duration) {
-        self.0.record(u64::try_from(time.as_micros()).unwrap_or(u64::MAX));
+        self.record_many(time, 1);
+    }
+
+    /// Notes how long each of `times` things took, at least one.
+    #[inline]
+    pub fn record_many(&self, time: Duration, times: u32) {
+        // Not by as_micros, which counts in 128 bits.
+        let micros = time.as_secs().saturating_mul(1_000_000).saturating_add(u64::from(time.subsec_micros()));
+        self.0.record_many(micros, times);
     }
 
     /// The times in microseconds.
@@ -88,7 +91,6 @@ const MILLISECOND: u64 = 1000;
 
 impl Instrument for Times {
     const KIND: Kind = Kind::Times;
-    const UNIT: Unit = Unit::Milliseconds;
 
     fn begin(_: Duration) -> Times {
         Times::default()
@@ -119,7 +121,6 @@ impl Sizes {
 
 impl Instrument for Sizes {
     const KIND: Kind = Kind::Sizes;
-    const UNIT: Unit = Unit::Bytes;
 
     fn begin(_: Duration) -> Sizes {
         Sizes::default()
@@ -215,6 +216,7 @@ fn show_ranges(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::metrics::Unit;
     use crate::metrics::testing::Shown;
 
     fn declared(kind: Kind) -> Declared {

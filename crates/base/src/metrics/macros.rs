@@ -47,7 +47,7 @@ macro_rules! instruments {
                 bean: $bean,
                 name: $name,
                 kind: <$crate::metrics::$kind as $crate::metrics::Instrument>::KIND,
-                unit: $crate::one_unit!($($unit)? or <$crate::metrics::$kind as $crate::metrics::Instrument>::UNIT),
+                unit: $crate::one_unit!($($unit)? or <$crate::metrics::$kind as $crate::metrics::Instrument>::KIND.unit()),
                 help: ::std::concat!($($help),+).trim_ascii(),
             }, )* ];
         }
@@ -119,6 +119,51 @@ macro_rules! figures {
                     declared.next().expect("one for each field"),
                     scope,
                 ); )*
+            }
+        }
+    };
+}
+
+/// Declares attributes of HBase's that have no meaning here: a struct without fields, which shows them as 0.
+///
+/// ```
+/// base::absent! {
+///     /// Nobody replicates.
+///     pub struct Replication in "RegionServer,sub=Replication" {
+///         /// Edits sent to other clusters.
+///         Counter = "source.shippedOps",
+///     }
+/// }
+/// ```
+///
+/// Kinds are those of [`Kind`](crate::metrics::Kind). The struct [`Declares`](crate::metrics::Declares) its attributes and is a
+/// [`Source`](crate::metrics::Source) of them.
+#[macro_export]
+macro_rules! absent {
+    (
+        $(#[$about:meta])*
+        $visibility:vis struct $struct:ident in $bean:literal {
+            $( $(#[doc = $help:literal])+ $kind:ident = $name:literal $(in $unit:ident)?, )*
+        }
+    ) => {
+        $(#[$about])*
+        #[derive(Debug)]
+        $visibility struct $struct;
+
+        impl $crate::metrics::Declares for $struct {
+            const DECLARED: &'static [$crate::metrics::Declared] = &[ $( $crate::metrics::Declared {
+                bean: $bean,
+                name: $name,
+                kind: $crate::metrics::Kind::$kind,
+                unit: $crate::one_unit!($($unit)? or $crate::metrics::Kind::$kind.unit()),
+                help: ::std::concat!($($help),+).trim_ascii(),
+            }, )* ];
+        }
+
+        impl $crate::metrics::Source for $struct {
+            fn show(&self, scope: &mut $crate::metrics::Scope<'_>) {
+                let declared = <$struct as $crate::metrics::Declares>::DECLARED;
+                declared.iter().for_each(|declared| $crate::metrics::show_absent(declared, scope));
             }
         }
     };

@@ -1,0 +1,53 @@
+//! What the threads of the process are doing, as the kernel tells it.
+
+use std::path::Path;
+
+/// Threads by what they do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ThreadStates {
+    /// They run, or could.
+    pub runnable: u64,
+    /// They wait for a disk.
+    pub blocked: u64,
+    /// They wait for anything else.
+    pub waiting: u64,
+}
+
+/// Those of this moment. Reads a small file of the kernel for each thread; none where there are no such files.
+#[allow(clippy::disallowed_methods, reason = "the kernel's files are no data of ours")]
+pub fn states() -> ThreadStates {
+    let mut states = ThreadStates::default();
+    let Ok(threads) = std::fs::read_dir(Path::new("/proc/self/task")) else { return states };
+    for thread in threads.flatten() {
+        // One that has ended meanwhile is none.
+        let Ok(stat) = std::fs::read_to_string(thread.path().join("stat")) else { continue };
+        match state_in(&stat) {
+            Some('R') => states.runnable += 1,
+            Some('D') => states.blocked += 1,
+            Some(_) => states.waiting += 1,
+            None => {}
+        }
+    }
+    states
+}
+
+/// The state stands behind the name, which is in parentheses and may hold anything.
+fn state_in(stat: &str) -> Option<char> {
+    stat.rsplit_once(')')?.1.trim_start().chars().next()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn states_stand_behind_names() {
+        assert_eq!(state_in("12 (a b) c) S 1 2 3"), Some('S'));
+        assert_eq!(state_in("12 (cut"), None);
+    }
+
+    #[test]
+    fn this_thread_runs() {
+        assert!(states().runnable >= 1);
+    }
+}

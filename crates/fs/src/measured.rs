@@ -1,0 +1,233 @@
+//! Wraps any other file system and counts what is read and written, under HBase's names.
+
+use std::sync::Arc;
+
+use base::BoxFuture;
+use base::env::Clock;
+use bytes::Bytes;
+
+use crate::{FilePath, FileReader, FileStatus, FileSystem, FileWriter, Result, Storage, Sync};
+
+/// Reads of more bytes are runs of blocks that were asked for ahead.
+const BLOCK_BYTES_MAX: usize = 256 << 10;
+
+base::instruments! {
+    /// Reads and writes of store files, as the system answers them.
+    pub struct FileInstruments in "RegionServer,sub=IO" {
+        /// How long a read of several blocks took.
+        read_time: Times = "FsReadTime",
+        /// How long a read of a block took.
+        block_read_time: Times = "FsPReadTime",
+        /// How long a write took.
+        write_time: Times = "FsWriteTime",
+    }
+}
+
+base::instruments! {
+    /// Bytes of files.
+    pub struct ReadInstruments in "RegionServer,sub=Server" {
+        /// Bytes read.
+        bytes: Counter = "totalBytesRead" in Bytes,
+        /// Of these those on this machine: all.
+        local_bytes: Counter = "localBytesRead" in Bytes,
+    }
+}
+
+/// What is counted of files.
+pub struct Instruments {
+    clock: Arc<dyn Clock>,
+    /// How long reads and writes take.
+    pub files: Arc<FileInstruments>,
+    /// How much is read.
+    pub reads: Arc<ReadInstruments>,
+}
+
+impl Instruments {
+    /// Nothing counted yet.
+    pub fn begin(clock: Arc<dyn Clock>) -> Arc<Instruments> {
+        let now = clock.monotonic();
+        Arc::new(Instruments {
+            clock,
+            files: Arc::new(FileInstruments::begin(now)),
+            reads: Arc::new(ReadInstruments::begin(now)),
+        })
+    }
+
+    async fn read(&self, read: BoxFuture<'_, Result<Bytes>>, len: usize) -> Result<Bytes> {
+        let begun = self.clock.monotonic();
+        let bytes = read.await?;
+        let took = self.clock.monotonic().saturating_sub(begun);
+        let time = if len > BLOCK_BYTES_MAX { &self.files.read_time } else { &self.files.block_read_time };
+        time.record(took);
+        self.reads.bytes.add(bytes.len() as u64);
+        self.reads.local_bytes.add(bytes.len() as u64);
+        Ok(bytes)
+    }
+}
+
+/// A file system whose reads are counted, and the writes of its data files; a log counts for itself.
+pub struct Measured {
+    inner: Arc<dyn FileSystem>,
+    instruments: Arc<Instruments>,
+}
+
+impl Measured {
+    /// `inner`, counted by `instruments`.
+    pub fn new(inner: Arc<dyn FileSystem>, instruments: Arc<Instruments>) -> Measured {
+        Measured { inner, instruments }
+    }
+
+    fn reader(&self, inner: Arc<dyn FileReader>) -> Arc<dyn FileReader> {
+        Arc::new(MeasuredReader { inner, instruments: self.instruments.clone() })
+    }
+}
+
+impl FileSystem for Measured {
+    fn create<'a>(
+        &'a self,
+        path: &'a FilePath,
+        storage: Storage,
+    ) -> BoxFuture<'a, Result<Box<dyn FileWriter>>> {
+        if storage == Storage::Log {
+            return self.inner.create(path, storage);
+        }
+        Box::pin(async move {
+            let inner = self.inner.create(path, storage).await?;
+            let instruments = self.instruments.clone();
+            Ok(Box::new(MeasuredWriter { inner, instruments }) as Box<dyn FileWriter>)
+        })
+    }
+
+    fn open<'a>(&'a self, path: &'a FilePath) -> BoxFuture<'a, Result<Arc<dyn FileReader>>> {
+        Box::pin(async move { Ok(self.reader(self.inner.open(path).await?)) })
+    }
+
+    fn open_uncached<'a>(&'a self, path: &'a FilePath) -> BoxFuture<'a, Result<Arc<dyn FileReader>>> {
+        Box::pin(async move { Ok(self.reader(self.inner.open_uncached(path).await?)) })
+    }
+
+    fn rename<'a>(&'a self, from: &'a FilePath, to: &'a FilePath) -> BoxFuture<'a, Result<()>> {
+        self.inner.rename(from, to)
+    }
+
+    fn delete<'a>(&'a self, path: &'a FilePath) -> BoxFuture<'a, Result<()>> {
+        self.inner.delete(path)
+    }
+
+    fn stat<'a>(&'a self, path: &'a FilePath) -> BoxFuture<'a, Result<Option<FileStatus>>> {
+        self.inner.stat(path)
+    }
+
+    fn list<'a>(&'a self, dir: &'a FilePath) -> BoxFuture<'a, Result<Vec<FileStatus>>> {
+        self.inner.list(dir)
+    }
+
+    fn make_dirs<'a>(&'a self, dir: &'a FilePath) -> BoxFuture<'a, Result<()>> {
+        self.inner.make_dirs(dir)
+    }
+
+    fn sync_dir<'a>(&'a self, dir: &'a FilePath) -> BoxFuture<'a, Result<()>> {
+        self.inner.sync_dir(dir)
+    }
+
+    fn fence<'a>(&'a self, path: &'a FilePath) -> BoxFuture<'a, Result<()>> {
+        self.inner.fence(path)
+    }
+}
+
+struct MeasuredReader {
+    inner: Arc<dyn FileReader>,
+    instruments: Arc<Instruments>,
+}
+
+impl FileReader for MeasuredReader {
+    fn path(&self) -> &FilePath {
+        self.inner.path()
+    }
+
+    fn len(&self) -> u64 {
+        self.inner.len()
+    }
+
+    fn read_at(&self, offset: u64, len: usize) -> BoxFuture<'_, Result<Bytes>> {
+        Box::pin(self.instruments.read(self.inner.read_at(offset, len), len))
+    }
+
+    fn spare_bytes(&self) -> usize {
+        self.inner.spare_bytes()
+    }
+}
+
+struct MeasuredWriter {
+    inner: Box<dyn FileWriter>,
+    instruments: Arc<Instruments>,
+}
+
+impl FileWriter for MeasuredWriter {
+    fn path(&self) -> &FilePath {
+        self.inner.path()
+    }
+
+    fn len(&self) -> u64 {
+        self.inner.len()
+    }
+
+    fn append(&mut self, bytes: Bytes) -> BoxFuture<'_, Result<()>> {
+        Box::pin(async move {
+            let clock = self.instruments.clock.clone();
+            let begun = clock.monotonic();
+            self.inner.append(bytes).await?;
+            self.instruments.files.write_time.record(clock.monotonic().saturating_sub(begun));
+            Ok(())
+        })
+    }
+
+    fn append_with_end(&mut self, bytes: Bytes, kept: usize) -> BoxFuture<'_, Result<()>> {
+        self.inner.append_with_end(bytes, kept)
+    }
+
+    fn sync(&mut self, reach: Sync) -> BoxFuture<'_, Result<()>> {
+        self.inner.sync(reach)
+    }
+
+    fn append_and_sync(&mut self, bytes: Bytes, kept: usize, reach: Sync) -> BoxFuture<'_, Result<()>> {
+        self.inner.append_and_sync(bytes, kept, reach)
+    }
+
+    fn reserve(&mut self, bytes: u64) -> BoxFuture<'_, Result<()>> {
+        self.inner.reserve(bytes)
+    }
+
+    fn close(self: Box<Self>) -> BoxFuture<'static, Result<()>> {
+        self.inner.close()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use base::testing::TestClock;
+
+    use super::*;
+    use crate::memory::MemoryFs;
+
+    #[tokio::test]
+    async fn reads_and_writes_of_data_are_counted() {
+        let instruments = Instruments::begin(Arc::new(TestClock::new()));
+        let fs = Measured::new(Arc::new(MemoryFs::new()), instruments.clone());
+        for storage in [Storage::Data, Storage::Log] {
+            let path = FilePath::new(&format!("{storage:?}"));
+            let mut writer = fs.create(&path, storage).await.unwrap();
+            writer.append(Bytes::from(vec![7; 300 << 10])).await.unwrap();
+            writer.append_and_sync(Bytes::from_static(b"x"), 1, Sync::Disk).await.unwrap();
+            writer.close().await.unwrap();
+        }
+        let reader = fs.open(&FilePath::new("Data")).await.unwrap();
+        reader.read_at(0, 1000).await.unwrap();
+        reader.read_at(0, 300 << 10).await.unwrap();
+        reader.read_at(300 << 10, 2).await.unwrap_err();
+        let files = &instruments.files;
+        let counts = [&files.write_time, &files.block_read_time, &files.read_time];
+        assert_eq!(counts.map(|time| time.micros().count()), [1, 1, 1]);
+        assert_eq!(instruments.reads.bytes.get(), 1000 + (300 << 10));
+    }
+}

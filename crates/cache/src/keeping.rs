@@ -1,8 +1,8 @@
-//! Which values are not to be evicted now: those of a class that has no more than its share.
+//! Which values are not to be evicted now: those of a class that has no more than its share. And how many there are.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use crate::{Class, ENTRY_BYTES, Weighted};
+use crate::{Class, ENTRY_BYTES, KINDS, Weighted};
 
 /// The part of the capacity that a class has as its own, as 1/n. Half of it is left to what is asked for most.
 const SHARE: u64 = 4;
@@ -16,6 +16,7 @@ pub(crate) struct Keeping {
     guide_bytes: AtomicU64,
     share_bytes: AtomicU64,
     value_bytes_max: AtomicU64,
+    entries: [AtomicU64; KINDS],
     shards: u64,
 }
 
@@ -26,6 +27,7 @@ impl Keeping {
             guide_bytes: AtomicU64::new(0),
             share_bytes: AtomicU64::new(0),
             value_bytes_max: AtomicU64::new(0),
+            entries: Default::default(),
             shards: shards as u64,
         };
         keeping.set_capacity(capacity_bytes);
@@ -39,6 +41,7 @@ impl Keeping {
 
     /// Takes note of a value that is put in. Must be called before it is, so that no count goes below zero.
     pub(crate) fn comes(&self, value: &impl Weighted) {
+        self.entries[value.kind()].fetch_add(1, Relaxed);
         if let Some(bytes) = self.bytes_of(value.class()) {
             bytes.fetch_add(weight(value), Relaxed);
         }
@@ -46,9 +49,15 @@ impl Keeping {
 
     /// Takes note of a value that went, or did not come in after all.
     pub(crate) fn goes(&self, value: &impl Weighted) {
+        self.entries[value.kind()].fetch_sub(1, Relaxed);
         if let Some(bytes) = self.bytes_of(value.class()) {
             bytes.fetch_sub(weight(value), Relaxed);
         }
+    }
+
+    /// Values of a kind that are there.
+    pub(crate) fn entries(&self, kind: usize) -> u64 {
+        self.entries[kind].load(Relaxed)
     }
 
     /// Whether a value in the cache must stay.

@@ -21,8 +21,9 @@ mod tests;
 
 use std::future::Future;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
-use base::metrics::Counter;
+use base::metrics::{Counter, Counts};
 use bytes::Bytes;
 use quick_cache::sync::Cache;
 use quick_cache::{DefaultHashBuilder, OptionsBuilder, Weighter};
@@ -50,6 +51,9 @@ pub enum Class {
     Guide,
 }
 
+/// Kinds of values that a cache can tell apart when it counts.
+pub const KINDS: usize = 16;
+
 /// What takes memory.
 pub trait Weighted {
     /// Bytes of memory that go when the last handle of this value goes; never changes.
@@ -58,6 +62,11 @@ pub trait Weighted {
     /// Its class; never changes.
     fn class(&self) -> Class {
         Class::Usual
+    }
+
+    /// As what it is counted, below [`KINDS`]; never changes.
+    fn kind(&self) -> usize {
+        0
     }
 }
 
@@ -74,6 +83,10 @@ impl<T: Weighted + ?Sized> Weighted for std::sync::Arc<T> {
 
     fn class(&self) -> Class {
         (**self).class()
+    }
+
+    fn kind(&self) -> usize {
+        (**self).kind()
     }
 }
 
@@ -94,6 +107,17 @@ impl<V: Weighted> Weighter<BlockKey, V> for ByWeight {
     fn weight(&self, _key: &BlockKey, value: &V) -> u64 {
         value.weight() as u64 + ENTRY_BYTES
     }
+}
+
+/// What a cache counts of one kind of values; since its start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct KindStats {
+    /// Asked for and there.
+    pub hits: u64,
+    /// Put in because they were asked for and not there.
+    pub loads: u64,
+    /// There now.
+    pub entries: u64,
 }
 
 /// Figures of a cache at one moment; counts are since its start.
@@ -122,11 +146,16 @@ pub struct BlockCache<V> {
     cache: Cache<BlockKey, V, ByWeight, DefaultHashBuilder, Evictions>,
     evictions: Evictions,
     keeping: Arc<Keeping>,
-    hits: Counter,
+    hits: Counts<ByKind>,
     misses: Counter,
-    loads: Counter,
+    loads: Counts<ByKind>,
     failed_loads: Counter,
 }
+
+/// A count for each kind.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct ByKind([AtomicU64; KINDS]);
 
 impl<V: Weighted + Clone> BlockCache<V> {
     /// A cache of at most `capacity_bytes`; 0 keeps nothing, which still lets waiters share a load.
@@ -147,9 +176,9 @@ impl<V: Weighted + Clone> BlockCache<V> {
             cache,
             evictions,
             keeping,
-            hits: Counter::new(),
+            hits: Counts::default(),
             misses: Counter::new(),
-            loads: Counter::new(),
+            loads: Counts::default(),
             failed_loads: Counter::new(),
         }
     }
@@ -167,8 +196,8 @@ impl<V: Weighted + Clone> BlockCache<V> {
     /// that a miss is counted once.
     pub fn find(&self, key: &BlockKey) -> Option<V> {
         let found = self.cache.get(key);
-        if found.is_some() {
-            self.hits.increment()
+        if let Some(value) = &found {
+            self.hits.increment(|of| &of.0[value.kind()]);
         }
         found
     }
@@ -207,7 +236,7 @@ impl<V: Weighted + Clone> BlockCache<V> {
         };
         match load.await {
             Ok(value) => {
-                self.loads.increment();
+                self.loads.increment(|of| &of.0[value.kind()]);
                 self.keeping.comes(&value);
                 // Refused if the key was inserted meanwhile; the caller has its value anyway.
                 if let Err(refused) = guard.insert(value.clone()) {
@@ -250,12 +279,21 @@ impl<V: Weighted + Clone> BlockCache<V> {
         self.cache.set_capacity(whole_shards(capacity_bytes, self.cache.num_shards()));
     }
 
+    /// Figures of one kind of this moment.
+    pub fn kind_stats(&self, kind: usize) -> KindStats {
+        KindStats {
+            hits: self.hits.get(|of| &of.0[kind]),
+            loads: self.loads.get(|of| &of.0[kind]),
+            entries: self.keeping.entries(kind),
+        }
+    }
+
     /// Figures of this moment.
     pub fn stats(&self) -> Stats {
         Stats {
-            hits: self.hits.get(),
+            hits: sum(&self.hits),
             misses: self.misses.get(),
-            loads: self.loads.get(),
+            loads: sum(&self.loads),
             failed_loads: self.failed_loads.get(),
             evictions: self.evictions.count(),
             entries: self.cache.len() as u64,
@@ -263,6 +301,11 @@ impl<V: Weighted + Clone> BlockCache<V> {
             capacity_bytes: self.cache.capacity(),
         }
     }
+}
+
+/// Of all kinds.
+fn sum(counts: &Counts<ByKind>) -> u64 {
+    (0..KINDS).map(|kind| counts.get(|of| &of.0[kind])).sum()
 }
 
 fn shard_count(capacity_bytes: u64) -> usize {

@@ -8,6 +8,7 @@
 //! * [`nonces`]: what was carried out already, for clients that ask again;
 //! * [`replay`]: edits of a log that are not in files yet;
 //! * [`compaction`]: which files are compacted;
+//! * [`instruments`]: what is counted of regions, tables and the server;
 //! * [`budget`], [`chores`]: memory of memstores, the wish to be flushed, and who follows it.
 //!
 //! The reading half:
@@ -24,6 +25,7 @@ pub mod compaction;
 pub mod error;
 pub mod filter;
 pub mod half;
+pub mod instruments;
 pub mod memstore;
 pub mod mvcc;
 pub mod nonces;

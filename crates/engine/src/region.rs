@@ -58,6 +58,7 @@ pub use split_policy::SplitOptions;
 use crate::budget::{FlushReason, Maintenance, MemstoreBudget};
 use crate::compaction::Settings;
 use crate::error::{Error, Result};
+use crate::instruments::{Instruments, RegionInstruments};
 use crate::mvcc::Mvcc;
 use crate::nonces::Nonces;
 use crate::scanner::{BlockLoader, FamilyRules};
@@ -84,6 +85,8 @@ pub struct RegionServices {
     pub maintenance: Arc<dyn Maintenance>,
     /// Settings.
     pub options: Arc<RegionOptions>,
+    /// Where they note what they do.
+    pub instruments: Arc<Instruments>,
     /// The server's name for the log's markers; none for a region used alone.
     pub server: Option<ServerName>,
 }
@@ -133,6 +136,7 @@ pub struct Region {
     // Names that may be in a store's directory although no view has the file: index of the store and name.
     strays: Mutex<Vec<(usize, String)>>,
     counters: figures::Counters,
+    instruments: RegionInstruments,
 }
 
 /// What the publish lock guards beside the order of things.

@@ -147,6 +147,16 @@ impl Reader {
             + info
     }
 
+    /// Bytes of memory that the root of its index takes.
+    pub fn root_index_bytes(&self) -> u64 {
+        (self.root.payload_len() + self.root.heap_len()) as u64
+    }
+
+    /// Bytes of its Bloom filters, unpacked.
+    pub fn bloom_bytes(&self) -> u64 {
+        [&self.bloom, &self.delete_family_bloom].into_iter().flatten().map(BloomMeta::chunk_bytes).sum()
+    }
+
     /// A cursor before the first cell.
     pub fn cursor(self: &Arc<Self>) -> Cursor {
         Cursor::new(self.clone())

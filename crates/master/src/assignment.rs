@@ -7,7 +7,9 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
+use base::env::Clock;
 use cell::region::{RegionInfo, ServerName};
 use cell::schema::TableName;
 use proto::region_state_transition::TransitionCode;
@@ -17,6 +19,7 @@ use wire::exception::JavaException;
 use wire::meta::RegionStateText;
 
 use crate::connections::Connections;
+use crate::instruments::AssignmentInstruments;
 use crate::meta::MetaTable;
 use crate::servers::Servers;
 
@@ -35,6 +38,19 @@ pub enum RegionState {
     FailedOpen,
     /// Split into daughters, which are served in its place.
     Split,
+}
+
+impl RegionState {
+    /// Whether it stays so until somebody wants it otherwise.
+    pub fn is_settled(&self) -> bool {
+        matches!(self, RegionState::Open(_) | RegionState::Closed | RegionState::Split)
+    }
+}
+
+impl Known {
+    fn shown(&self) -> (RegionInfo, RegionState) {
+        (self.region.clone(), self.state.clone())
+    }
 }
 
 impl fmt::Display for RegionState {
@@ -56,14 +72,30 @@ pub struct Assignment {
     servers: Arc<Servers>,
     connections: Arc<dyn Connections>,
     meta: Arc<MetaTable>,
-    states: Mutex<HashMap<String, (RegionInfo, RegionState)>>,
+    states: Mutex<HashMap<String, Known>>,
     changed: Notify,
+    clock: Arc<dyn Clock>,
+    instruments: Arc<AssignmentInstruments>,
+}
+
+/// A region.
+struct Known {
+    region: RegionInfo,
+    state: RegionState,
+    // Since when it is in this state.
+    since: Duration,
 }
 
 impl Assignment {
     /// Nothing is assigned yet.
-    pub fn new(servers: Arc<Servers>, connections: Arc<dyn Connections>, meta: Arc<MetaTable>) -> Assignment {
-        Assignment { servers, connections, meta, states: Mutex::default(), changed: Notify::new() }
+    pub fn new(
+        servers: Arc<Servers>,
+        connections: Arc<dyn Connections>,
+        meta: Arc<MetaTable>,
+        (clock, instruments): (Arc<dyn Clock>, Arc<AssignmentInstruments>),
+    ) -> Assignment {
+        let (states, changed) = (Mutex::default(), Notify::new());
+        Assignment { servers, connections, meta, states, changed, clock, instruments }
     }
 
     /// Opens `regions` and returns when all are open and `hbase:meta` says so.
@@ -142,7 +174,7 @@ impl Assignment {
 
     /// Forgets regions of a table that is gone.
     pub fn forget(&self, table: &TableName) {
-        self.lock().retain(|_, (region, _)| &region.table != table);
+        self.lock().retain(|_, known| &known.region.table != table);
     }
 
     /// Forgets regions that are gone.
@@ -159,15 +191,22 @@ impl Assignment {
     /// # Errors
     /// As [`Assignment::close`] and [`Assignment::open`].
     pub async fn reopen(&self, region: &RegionInfo) -> Result<(), JavaException> {
+        let begun = self.clock.monotonic();
+        self.instruments.note_reopening();
         let region = std::slice::from_ref(region);
-        self.close(region).await?;
-        self.open(region).await
+        let reopened = match self.close(region).await {
+            Ok(()) => self.open(region).await,
+            failed => failed,
+        };
+        self.instruments.note_reopened(reopened.is_ok(), self.clock.monotonic().saturating_sub(begun));
+        reopened
     }
 
     /// Takes a region over as `hbase:meta` has it: known, not open.
     pub fn learn(&self, region: RegionInfo) {
         let state = if region.split { RegionState::Split } else { RegionState::Closed };
-        self.lock().insert(region.encoded_name(), (region, state));
+        let since = self.clock.monotonic();
+        self.lock().insert(region.encoded_name(), Known { region, state, since });
     }
 
     /// `parent` was split into `daughters`, as `hbase:meta` says. Daughters that are on their way already stay so.
@@ -186,20 +225,22 @@ impl Assignment {
     }
 
     fn take_new(&self, regions: &[RegionInfo]) {
+        let since = self.clock.monotonic();
         let mut states = self.lock();
         for region in regions {
-            states.entry(region.encoded_name()).or_insert_with(|| (region.clone(), RegionState::Closed));
+            let new = || Known { region: region.clone(), state: RegionState::Closed, since };
+            states.entry(region.encoded_name()).or_insert_with(new);
         }
     }
 
     /// The region of an encoded name, and its state.
     pub fn find(&self, encoded: &str) -> Option<(RegionInfo, RegionState)> {
-        self.lock().get(encoded).cloned()
+        self.lock().get(encoded).map(Known::shown)
     }
 
     /// The state of a region; `None` if it is not known.
     pub fn state(&self, region: &RegionInfo) -> Option<RegionState> {
-        self.lock().get(&region.encoded_name()).map(|(_, state)| state.clone())
+        self.lock().get(&region.encoded_name()).map(|known| known.state.clone())
     }
 
     /// All regions of `table` in the order of their keys, and their states; without those that were split.
@@ -228,7 +269,15 @@ impl Assignment {
 
     /// All regions and their states.
     pub fn all(&self) -> Vec<(RegionInfo, RegionState)> {
-        self.lock().values().cloned().collect()
+        self.lock().values().map(Known::shown).collect()
+    }
+
+    /// For how long the regions that are on their way have been in their states.
+    pub fn in_transition(&self) -> Vec<Duration> {
+        let now = self.clock.monotonic();
+        let states = self.lock();
+        let moving = states.values().filter(|known| !known.state.is_settled());
+        moving.map(|known| now.saturating_sub(known.since)).collect()
     }
 
     /// A server's report of what became of regions. Returns when `hbase:meta` says it too.
@@ -335,15 +384,31 @@ impl Assignment {
     }
 
     fn set_states(&self, regions: &[RegionInfo], state: &RegionState) {
+        let now = self.clock.monotonic();
         let mut states = self.lock();
         for region in regions {
-            states.insert(region.encoded_name(), (region.clone(), state.clone()));
+            let known = Known { region: region.clone(), state: state.clone(), since: now };
+            if let Some(before) = states.insert(region.encoded_name(), known) {
+                self.note(&before.state, state, now.saturating_sub(before.since));
+            }
         }
         drop(states);
         self.changed.notify_waiters();
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, (RegionInfo, RegionState)>> {
+    /// Counts a change of state; the state before was `before` for so long.
+    fn note(&self, before: &RegionState, state: &RegionState, took: Duration) {
+        match (before, state) {
+            (RegionState::Opening(_), RegionState::Open(_)) => self.instruments.note_opened(true, took),
+            (RegionState::Opening(_), RegionState::FailedOpen) => self.instruments.note_opened(false, took),
+            (_, RegionState::Opening(_)) => self.instruments.note_opening(),
+            (RegionState::Closing(_), RegionState::Closed) => self.instruments.note_closed(took),
+            (_, RegionState::Closing(_)) => self.instruments.note_closing(),
+            _ => {}
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, Known>> {
         self.states.lock().expect("no holder of this lock panics")
     }
 }

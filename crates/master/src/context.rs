@@ -9,6 +9,7 @@ use wire::meta::TableState;
 
 use crate::assignment::Assignment;
 use crate::connections::Connections;
+use crate::instruments::MasterInstruments;
 use crate::meta::MetaTable;
 use crate::namespaces::Namespaces;
 use crate::servers::Servers;
@@ -33,6 +34,8 @@ pub struct Context {
     pub namespaces: Namespaces,
     /// What an administrator has forbidden.
     pub switches: Switches,
+    /// What is counted.
+    pub instruments: MasterInstruments,
 }
 
 impl Context {

@@ -6,6 +6,7 @@
 //! * [`meta`], [`location`], [`tables`], [`namespaces`]: what is known of tables, in `hbase:meta`, in files, in memory;
 //! * [`quotas`]: what users, tables and namespaces may use;
 //! * [`chores`]: what tidies up behind splits and merges, and removes files that nobody needs;
+//! * [`instruments`]: what is counted;
 //! * [`switches`]: what an administrator has forbidden;
 //! * [`service`]: the calls of clients and of region servers.
 //!
@@ -15,6 +16,7 @@ pub mod assignment;
 pub mod chores;
 pub mod connections;
 pub mod context;
+pub mod instruments;
 pub mod location;
 pub mod master;
 pub mod meta;

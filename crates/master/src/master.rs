@@ -1,7 +1,7 @@
 //! The master: starts, makes `hbase:meta` readable, opens the regions of enabled tables, carries on procedures.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use base::env::Env;
@@ -21,6 +21,7 @@ use crate::chores::janitor::Janitor;
 use crate::chores::{self, ChoreOptions};
 use crate::connections::Connections;
 use crate::context::Context;
+use crate::instruments::MasterInstruments;
 use crate::location::MetaLocation;
 use crate::meta::MetaTable;
 use crate::namespaces::{self, Namespaces};
@@ -75,7 +76,8 @@ pub struct Master {
     cluster_id: String,
     quotas: Quotas,
     on_stop: Box<dyn Fn(&str) + Send + Sync>,
-    initialized: AtomicBool,
+    // Milliseconds since the epoch; 0 before.
+    initialized_ms: AtomicU64,
     chores: ChoreOptions,
     janitor: Janitor,
     cleaner: Cleaner,
@@ -95,15 +97,24 @@ impl Master {
             writer,
         ));
         let meta = Arc::new(MetaTable::new(location, parts.connections.clone()));
+        let clock = parts.env.clock.clone();
+        let instruments = MasterInstruments::begin(clock.monotonic());
+        let assignment = Assignment::new(
+            servers.clone(),
+            parts.connections.clone(),
+            meta.clone(),
+            (clock, instruments.assignment.clone()),
+        );
         let context = Arc::new(Context {
             env: parts.env.clone(),
-            servers: servers.clone(),
-            connections: parts.connections.clone(),
-            meta: meta.clone(),
-            assignment: Assignment::new(servers, parts.connections, meta),
+            servers,
+            connections: parts.connections,
+            meta,
+            assignment,
             tables: Tables::new(parts.fs, parts.root),
             namespaces: Namespaces::default(),
             switches: parts.switches,
+            instruments,
         });
         let executor = Executor::new(parts.env, parts.journal, Arc::downgrade(&context));
         Arc::new(Master {
@@ -116,7 +127,7 @@ impl Master {
             cluster_id: parts.cluster_id,
             quotas: Quotas::new(parts.quotas_enabled),
             on_stop: parts.on_stop,
-            initialized: AtomicBool::new(false),
+            initialized_ms: AtomicU64::new(0),
             chores: parts.chores,
             janitor: Janitor::default(),
             cleaner: Cleaner::default(),
@@ -162,7 +173,7 @@ impl Master {
             self.ensure_system_table(wire::quota::descriptor()).await?;
         }
         namespaces::load(&self.context).await;
-        self.initialized.store(true, Ordering::Release);
+        self.initialized_ms.store(self.context.env.clock.now_ms(), Ordering::Release);
         chores::start(self);
         self.context.assignment.wait_for_open(&enabled).await?;
         info!(regions = enabled.len(), "master initialized");
@@ -277,9 +288,14 @@ impl Master {
         i32::from(self.info_port)
     }
 
+    /// When it was ready for clients, milliseconds since the epoch; 0 before.
+    pub fn initialized_ms(&self) -> u64 {
+        self.initialized_ms.load(Ordering::Acquire)
+    }
+
     /// Whether `hbase:meta` was read and calls about tables are answered.
     pub fn is_initialized(&self) -> bool {
-        self.initialized.load(Ordering::Acquire)
+        self.initialized_ms() > 0
     }
 
     pub(crate) fn request_stop(&self, why: &str) {

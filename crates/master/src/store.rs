@@ -10,6 +10,7 @@ use cell::schema::{FamilyDescriptor, TableDescriptor, TableName};
 use engine::Region;
 use engine::budget::MemstoreBudget;
 use engine::chores::Chores;
+use engine::instruments::Instruments;
 use engine::recovery::Recovered;
 use engine::region::{Opening, RegionOptions, RegionServices};
 use engine::scanner::BlockLoader;
@@ -69,6 +70,7 @@ impl MasterStore {
             nonces: Arc::default(),
             maintenance: Arc::new(Chores::new(env.clone())),
             options: Arc::new(RegionOptions { flush_bytes: FLUSH_BYTES, ..RegionOptions::default() }),
+            instruments: Arc::new(Instruments::begin(env.clock.monotonic())),
             server: Some(server.clone()),
         };
         let entries = recovered.entries_of(fs.clone(), &info.encoded_name());

@@ -10,6 +10,7 @@ mod mutate;
 mod results;
 mod rpc;
 mod scan;
+mod timed;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -52,6 +53,8 @@ pub struct CallContext {
     pub codec: Codec,
     /// How long the client waits altogether, if it said so.
     pub timeout: Option<Duration>,
+    /// When the call was begun, by the monotonic clock, if somebody looked.
+    pub begun: Option<Duration>,
     /// The client's connection; `None` for callers in the same process, whom no user's quota bounds.
     pub connection: Option<Arc<::rpc::ConnectionInfo>>,
 }
@@ -63,6 +66,7 @@ impl CallContext {
         form: LOCAL_FORM,
         codec: Codec::KeyValue,
         timeout: None,
+        begun: None,
         connection: None,
     };
 

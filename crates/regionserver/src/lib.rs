@@ -4,6 +4,7 @@
 //! * [`client`]: `ClientService`, one call a file; [`scanners`]: leases of open scanners;
 //! * [`admin`]: `AdminService`; [`opening`]: opening and closing regions; [`splitting`]: when they should be split;
 //! * [`regions`], [`schedule`], [`load`]: the regions online, when they are flushed and compacted, their figures;
+//! * [`instruments`], [`pauses`]: what is counted of calls, and of times when none is served;
 //! * [`quotas`]: what calls may use in a time;
 //! * [`errors`]: the engine's errors as Java exceptions.
 //!
@@ -12,9 +13,11 @@
 pub mod admin;
 pub mod client;
 pub mod errors;
+pub mod instruments;
 pub mod load;
 mod memory;
 mod opening;
+pub mod pauses;
 pub mod quotas;
 pub mod regions;
 pub mod scanners;

@@ -7,6 +7,7 @@ use base::env::{Env, TaskClass};
 use cell::region::{RegionInfo, ServerName};
 use engine::Region;
 use engine::budget::MemstoreBudget;
+use engine::instruments::Instruments;
 use engine::nonces::{self, Nonces};
 use engine::recovery::Recovered;
 use engine::region::{Opening, RegionOptions, RegionServices};
@@ -19,8 +20,10 @@ use wire::exception::Answer;
 use wire::service::RegionServerStatusService;
 
 use crate::client::{CallContext, OpenScanner};
+use crate::instruments::RequestInstruments;
 use crate::load::{megabytes, region_load};
 use crate::memory::{Common, MOVE_PERIOD, MemoryMover};
+use crate::pauses::{self, PauseInstruments};
 use crate::quotas::{Operation, Planned, QuotaOptions, RpcQuotas};
 use crate::regions::OnlineRegions;
 use crate::scanners::Scanners;
@@ -126,6 +129,8 @@ pub struct RegionServer {
     schedule: Arc<Schedule>,
     scanners: Scanners<OpenScanner>,
     answers: Arc<Budget>,
+    requests: Arc<RequestInstruments>,
+    pauses: Arc<PauseInstruments>,
     quotas: Option<RpcQuotas>,
     recovered: Recovered,
     master: OnceLock<Arc<dyn RegionServerStatusService>>,
@@ -142,11 +147,13 @@ impl RegionServer {
         let recovered = Recovered::scan(fs.clone(), &root, &name).await?;
         let on_log_failure: Arc<dyn Fn(&wal::Error) + Send + Sync> =
             Arc::new(move |error| on_fatal(&error.to_string()));
+        let log_instruments = Arc::new(wal::Instruments::begin(env.clock.monotonic()));
         let begin_log = async |suffix: &str| {
             let log_options = wal::LogOptions {
                 suffix: suffix.to_string(),
                 roll_bytes: options.log_roll_bytes,
                 roll_period: Some(options.log_roll_period),
+                instruments: Some(log_instruments.clone()),
                 ..wal::LogOptions::new(root.wal_dir(&name), &name.url_encoded(), root.old_wals_dir())
             };
             wal::Log::start(env.clone(), fs.clone(), log_options, on_log_failure.clone()).await
@@ -170,12 +177,16 @@ impl RegionServer {
             nonces: Arc::new(Nonces::new(options.nonce_grace, nonces::DONE_MAX)),
             maintenance: schedule.clone(),
             options: Arc::new(options.region.clone()),
+            instruments: Arc::new(Instruments::begin(env.clock.monotonic())),
             server: Some(name.clone()),
         };
         // A server that starts anew goes on with ids that no earlier run gave out: time has passed.
         let first_scanner_id = name.start_code << 20;
         let scanners = Scanners::new(options.scanner_lease, options.scanners_max, first_scanner_id);
         let quotas = options.quotas.map(RpcQuotas::new);
+        let now = services.env.clock.monotonic();
+        let requests = Arc::new(RequestInstruments::begin(now));
+        let pauses = Arc::new(PauseInstruments::begin(now));
         Ok(Arc::new(RegionServer {
             quotas,
             name,
@@ -188,6 +199,8 @@ impl RegionServer {
             schedule,
             scanners,
             answers,
+            requests,
+            pauses,
             recovered,
             master: OnceLock::new(),
             on_stop,
@@ -230,6 +243,7 @@ impl RegionServer {
                 server.schedule.look_at_stores();
             }
         });
+        pauses::watch(self.env(), &self.pauses);
         if let Some(quotas) = &self.quotas {
             self.look_after_quotas(Duration::from_millis(quotas.options().refresh_ms));
         }
@@ -394,8 +408,24 @@ impl RegionServer {
         &self.answers
     }
 
+    /// What is counted of calls.
+    pub fn requests(&self) -> &Arc<RequestInstruments> {
+        &self.requests
+    }
+
+    /// What is counted of times when nothing is served.
+    pub fn pauses(&self) -> &Arc<PauseInstruments> {
+        &self.pauses
+    }
+
+    /// What its regions count.
+    pub fn instruments(&self) -> &Arc<Instruments> {
+        &self.services.instruments
+    }
+
     fn do_chores(&self) {
         let expired = self.scanners.expire(self.env().clock.monotonic());
+        self.requests.leases_expired.add(expired as u64);
         if expired > 0 {
             info!(expired, "scanners dropped: their leases ran out");
         }
@@ -458,9 +488,19 @@ impl RegionServer {
         self.services.log.figures()
     }
 
+    /// What its logs count together.
+    pub fn log_instruments(&self) -> &Arc<wal::Instruments> {
+        self.services.log.instruments()
+    }
+
     /// Hits, misses and bytes of the block cache.
     pub fn cache_stats(&self) -> cache::Stats {
         self.services.loader.stats()
+    }
+
+    /// The same of one kind of blocks.
+    pub fn cached_kind(&self, kind: hfile::BlockKind) -> cache::KindStats {
+        self.services.loader.kind_stats(kind)
     }
 
     pub(crate) fn env(&self) -> &Env {

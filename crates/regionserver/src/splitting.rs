@@ -32,13 +32,17 @@ impl RegionServer {
 
     async fn ask_to_split(&self, region: &Region) {
         match region.split_point().await {
-            Ok(Some(row)) => self.report_grown(region.info(), &row).await,
+            Ok(Some(row)) => {
+                let is_begun = self.report_grown(region.info(), &row).await;
+                region.instruments().note_split(is_begun);
+            }
             Ok(None) => debug!(region = %region.name(), "no row to split a large region at"),
             Err(error) => warn!(region = %region.name(), %error, "no row to split a large region at"),
         }
     }
 
-    async fn report_grown(&self, parent: &RegionInfo, row: &Bytes) {
+    /// Whether the master took it.
+    async fn report_grown(&self, parent: &RegionInfo, row: &Bytes) -> bool {
         let id = self.env().clock.now_ms().max(parent.region_id + 1);
         let daughter = |start: &Bytes, end: &Bytes| {
             proto::RegionInfo::from(&RegionInfo::new(parent.table.clone(), start.clone(), end.clone(), id))
@@ -54,9 +58,11 @@ impl RegionServer {
             transition: vec![transition],
         };
         let (region, row) = (parent.encoded_name(), row.escape_ascii());
-        match self.master().report_region_state_transition(request).await {
+        let reported = self.master().report_region_state_transition(request).await;
+        match &reported {
             Ok(_) => info!(%region, %row, "asked to be split"),
             Err(refused) => info!(%region, %row, %refused, "a large region is not split"),
         }
+        reported.is_ok()
     }
 }

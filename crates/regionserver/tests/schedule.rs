@@ -59,6 +59,7 @@ async fn world() -> World {
         budget,
         maintenance: schedule.clone(),
         options: Arc::new(RegionOptions { flush_retries: 1, ..RegionOptions::default() }),
+        instruments: Arc::new(engine::instruments::Instruments::begin(env.clock.monotonic())),
         nonces: Arc::default(),
         server: None,
     };

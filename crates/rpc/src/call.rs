@@ -111,6 +111,8 @@ pub struct Call {
     pub received: Duration,
     /// When the client gives up, on the monotonic clock; `None` if it did not say.
     pub deadline: Option<Duration>,
+    /// When it was begun, by the monotonic clock.
+    pub begun: Duration,
 }
 
 impl Call {

@@ -3,7 +3,8 @@
 //! * [`arguments`]: the command line; [`standalone`]: both roles in this process, wired to each other;
 //! * [`os`]: clocks, sockets, threads; [`lock`]: one process to a data directory;
 //! * [`health`]: whether a server serves, asked from outside; [`notify`]: what the service manager is told;
-//! * [`registry`], [`services`]: services behind the RPC server; [`pages`]: what the pages show.
+//! * [`registry`], [`services`]: services behind the RPC server;
+//! * [`pages`]: what the pages show; [`beans`], [`log_counts`]: metrics.
 
 mod address;
 mod arguments;
@@ -11,6 +12,7 @@ mod beans;
 mod direct;
 mod health;
 mod lock;
+mod log_counts;
 mod notify;
 mod os;
 mod pages;

@@ -11,7 +11,7 @@ use regionserver::RegionServer;
 use rpc::server::Shared;
 use web::{Facts, Section, StatusPage};
 
-use crate::beans;
+use crate::beans::{self, Identity};
 use crate::standalone::Limits;
 
 /// The options in force, as `/conf` shows them.
@@ -37,8 +37,14 @@ pub struct MasterPages {
 
 impl MasterPages {
     /// The pages of `master`.
-    pub fn new(env: &Env, master: Arc<Master>, calls: &Arc<rpc::Server>, config: &Config) -> MasterPages {
-        let metrics = beans::of_master(env, &master, calls);
+    pub(crate) fn new(
+        env: &Env,
+        master: Arc<Master>,
+        calls: &Arc<rpc::Server>,
+        config: &Config,
+        identity: &Identity,
+    ) -> MasterPages {
+        let metrics = beans::master::beans(env, &master, calls, identity);
         MasterPages { master, metrics, configuration: configuration(config) }
     }
 
@@ -124,14 +130,14 @@ pub struct RegionServerPages {
 
 impl RegionServerPages {
     /// The pages of `server`.
-    pub fn new(
+    pub(crate) fn new(
         env: &Env,
         server: Arc<RegionServer>,
         calls: &Arc<rpc::Server>,
         config: &Config,
-        limits: &Limits,
+        (limits, identity): (&Limits, &Identity),
     ) -> RegionServerPages {
-        let metrics = beans::of_region_server(env, &server, calls, limits);
+        let metrics = beans::region_server::beans(env, &server, calls, limits, identity);
         let (memory, shared) = (limits.memory, limits.shared.clone());
         RegionServerPages { server, memory, shared, metrics, configuration: configuration(config) }
     }

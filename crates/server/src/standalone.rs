@@ -29,6 +29,8 @@ use regionserver::{Admin, ClientRpc, RegionServer, RegionServerOptions, RegionSe
 use rpc::server::Shared;
 use rpc::{ServerOptions, Service};
 use tracing::{info, warn};
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
 use wire::service::{
     AdminService, ClientMetaService, MasterService, RegionServerStatusService, dispatch_admin,
     dispatch_client_meta, dispatch_master, dispatch_region_server_status,
@@ -40,8 +42,10 @@ use zk::names::Names;
 
 use crate::address::advertised_host;
 use crate::arguments::StartArguments;
+use crate::beans::Identity;
 use crate::direct::Direct;
 use crate::lock::{DirectoryLock, Refused};
+use crate::log_counts::CountLines;
 use crate::notify;
 use crate::os::{self, Runtimes};
 use crate::pages::{MasterPages, RegionServerPages};
@@ -126,12 +130,11 @@ fn require_site_file(dir: &Path) -> Result<(), String> {
 fn start_logging() {
     let filter = tracing_subscriber::EnvFilter::try_from_env("GRAMPUS_LOG")
         .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
+    let lines = tracing_subscriber::fmt::layer()
         .with_writer(std::io::stderr)
         .with_ansi(std::io::stderr().is_terminal())
-        .with_target(false)
-        .init();
+        .with_target(false);
+    tracing_subscriber::registry().with(filter).with(lines).with(CountLines).init();
 }
 
 /// The sockets of a server, all bound before anything is changed.
@@ -192,6 +195,7 @@ async fn listen(env: &Env, address: IpAddr, port: u16, key: &str) -> Result<Box<
 /// The data directory, locked.
 struct Data {
     fs: Arc<dyn FileSystem>,
+    instruments: Arc<fs::measured::Instruments>,
     root: RootDir,
     cluster_id: String,
     _lock: DirectoryLock,
@@ -216,7 +220,9 @@ impl Data {
         if config.reads_directly(base::memory::limit_bytes()) {
             local = local.past_page_cache();
         }
-        let fs: Arc<dyn FileSystem> = Arc::new(local);
+        let instruments = fs::measured::Instruments::begin(env.clock.clone());
+        let fs: Arc<dyn FileSystem> =
+            Arc::new(fs::measured::Measured::new(Arc::new(local), instruments.clone()));
         let identity = match root.open_or_create(&*fs, &*env.random).await {
             Ok(identity) => identity,
             Err(error) => {
@@ -226,7 +232,7 @@ impl Data {
                 return Err(format!("the data directory {shown}: {error}"));
             }
         };
-        Ok(Data { fs, root, cluster_id: identity.cluster_id, _lock: lock })
+        Ok(Data { fs, instruments, root, cluster_id: identity.cluster_id, _lock: lock })
     }
 }
 
@@ -265,6 +271,7 @@ struct Node {
     master: Arc<Master>,
     store: MasterStore,
     cluster_id: String,
+    files: Arc<fs::measured::Instruments>,
 }
 
 impl Node {
@@ -327,7 +334,8 @@ impl Node {
                 log_ttl: Duration::from_millis(config.old_log_ttl_ms),
             },
         });
-        Ok(Node { coordinator, names, region_server, master, store, cluster_id: data.cluster_id.clone() })
+        let (cluster_id, files) = (data.cluster_id.clone(), data.instruments.clone());
+        Ok(Node { coordinator, names, region_server, master, store, cluster_id, files })
     }
 
     /// Begins to answer on all ports.
@@ -362,6 +370,12 @@ impl Node {
         let servers = vec![rpc(of_master), rpc(of_region_server)];
         servers[0].serve(listeners.master);
         servers[1].serve(listeners.region_server);
+        let identity = Identity {
+            cluster_id: self.cluster_id.clone(),
+            zookeeper_quorum: listeners.zookeeper.local_addr().to_string(),
+            memory_bytes: limits.memory.total,
+            files: self.files.clone(),
+        };
         zk::endpoint::Endpoint::new(
             env.clone(),
             self.coordinator.clone(),
@@ -369,11 +383,12 @@ impl Node {
         )
         .serve(listeners.zookeeper);
         if let Some(listener) = listeners.master_pages {
-            let pages = MasterPages::new(env, self.master.clone(), &servers[0], config);
+            let pages = MasterPages::new(env, self.master.clone(), &servers[0], config, &identity);
             env.spawn(TaskClass::Service, web::serve(listener, Arc::new(pages)));
         }
         if let Some(listener) = listeners.region_server_pages {
-            let pages = RegionServerPages::new(env, self.region_server.clone(), &servers[1], config, limits);
+            let about = (limits, &identity);
+            let pages = RegionServerPages::new(env, self.region_server.clone(), &servers[1], config, about);
             env.spawn(TaskClass::Service, web::serve(listener, Arc::new(pages)));
         }
         servers

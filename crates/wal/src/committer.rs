@@ -210,7 +210,10 @@ impl Committer {
 
     async fn write(&mut self, group: &[Edit]) -> fs::Result<()> {
         let State::Open(segment) = &mut self.state else { unreachable!("the caller looked") };
+        let clock = &self.env.clock;
+        let begun = clock.monotonic();
         let kept = segment.encode_group(&mut self.buffer, group);
+        let encoded = clock.monotonic();
         let bytes = Bytes::from(mem::take(&mut self.buffer));
         let written =
             segment.commit(bytes.clone(), kept, self.options.reach, self.options.reserve_bytes).await;
@@ -220,24 +223,22 @@ impl Committer {
         }
         written?;
         self.mark_due = true;
-        self.account(group, kept);
+        let took = (encoded.saturating_sub(begun), clock.monotonic().saturating_sub(encoded));
+        self.account(group, kept, took);
         Ok(())
     }
 
-    fn account(&self, group: &[Edit], bytes: usize) {
-        let mut edits = 0;
+    /// Takes note of a group, which it took so long to encode and to sync.
+    fn account(&self, group: &[Edit], bytes: usize, took: (Duration, Duration)) {
+        let logged = group.iter().filter(|edit| edit.logged && fits(edit));
         let mut books = locked(&self.shared.books);
-        for edit in group.iter().filter(|edit| edit.logged && fits(edit)) {
-            edits += 1;
+        for edit in logged.clone() {
             if !marker::is_marker(&edit.cells) {
                 books.written(&edit.region, edit.seq_id);
             }
         }
         drop(books);
-        let counts = &self.shared.counts;
-        counts.edits.fetch_add(edits, Ordering::Relaxed);
-        counts.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
-        counts.groups.fetch_add(1, Ordering::Relaxed);
+        self.shared.instruments.note_group(logged, bytes, took);
     }
 
     fn tell(&self, group: &[Edit], outcome: Result<()>) {
@@ -297,6 +298,11 @@ impl Committer {
             return;
         }
         let len = segment.len();
+        if large {
+            let instruments = &self.shared.instruments.all;
+            instruments.roll_requests.increment();
+            instruments.size_rolls.increment();
+        }
         if let Err(error) = self.roll().await {
             self.roll_again_at = len + limit / 8;
             warn!(%error, len, "no new log could be made; the old one stays in use");
@@ -317,6 +323,9 @@ impl Committer {
     /// Replaces the file after an error: it is left as it is.
     async fn give_up_file(&mut self) -> fs::Result<()> {
         self.shared.counts.failures.fetch_add(1, Ordering::Relaxed);
+        let instruments = &self.shared.instruments.all;
+        instruments.roll_requests.increment();
+        instruments.error_rolls.increment();
         let old = self.replace_file().await?;
         self.job(Job::GiveUp(old.path().clone()));
         Ok(())
@@ -334,7 +343,7 @@ impl Committer {
                 return Err(error);
             }
         };
-        self.shared.counts.rolls.fetch_add(1, Ordering::Relaxed);
+        self.shared.instruments.all.rolls.increment();
         self.roll_again_at = 0;
         self.mark_due = false;
         let State::Open(old) = mem::replace(&mut self.state, State::Open(Box::new(new))) else {

@@ -12,6 +12,7 @@ use tokio::sync::{Notify, mpsc, oneshot};
 use crate::books::Books;
 use crate::committer::Committer;
 use crate::housekeeper::{Housekeeper, Job};
+use crate::instruments::Instruments;
 use crate::{Edit, Error, Result};
 
 /// Where a log is and when it begins a new file.
@@ -35,6 +36,8 @@ pub struct LogOptions {
     pub group_bytes: u64,
     /// What an edit must survive before it is told to be committed.
     pub reach: Sync,
+    /// Where the log counts, perhaps together with others; its own, if none.
+    pub instruments: Option<Arc<Instruments>>,
 }
 
 impl LogOptions {
@@ -50,6 +53,7 @@ impl LogOptions {
             reserve_bytes: 2 << 20,
             group_bytes: 4 << 20,
             reach: Sync::Disk,
+            instruments: None,
         }
     }
 }
@@ -70,7 +74,7 @@ pub struct Figures {
     pub logs: u64,
     /// Bytes in the queue, those being written too.
     pub queued_bytes: u64,
-    /// Edits committed that left bytes.
+    /// Edits committed that left bytes; like the next three, of all logs that count together.
     pub edits: u64,
     /// Bytes of entries written.
     pub bytes: u64,
@@ -97,15 +101,12 @@ pub(crate) struct Shared {
     pub(crate) books: Arc<Mutex<Books>>,
     pub(crate) jobs: mpsc::UnboundedSender<Job>,
     pub(crate) counts: Counts,
+    pub(crate) instruments: Arc<Instruments>,
 }
 
 #[derive(Default)]
 pub(crate) struct Counts {
     pub(crate) queued_bytes: AtomicU64,
-    pub(crate) edits: AtomicU64,
-    pub(crate) bytes: AtomicU64,
-    pub(crate) groups: AtomicU64,
-    pub(crate) rolls: AtomicU64,
     pub(crate) failures: AtomicU64,
 }
 
@@ -197,12 +198,17 @@ impl Log {
         fs.make_dirs(&options.dir).await?;
         fs.make_dirs(&options.archive_dir).await?;
         let (jobs, todo) = mpsc::unbounded_channel();
+        let instruments = options
+            .instruments
+            .clone()
+            .unwrap_or_else(|| Arc::new(Instruments::begin(env.clock.monotonic())));
         let shared = Arc::new(Shared {
             queue: Mutex::default(),
             wake: Notify::new(),
             books: Arc::default(),
             jobs,
             counts: Counts::default(),
+            instruments,
         });
         let housekeeper = Housekeeper {
             fs: fs.clone(),
@@ -280,17 +286,22 @@ impl Log {
         locked(&self.shared.books).count()
     }
 
+    /// Where it counts.
+    pub fn instruments(&self) -> &Arc<Instruments> {
+        &self.shared.instruments
+    }
+
     /// Counts for metrics.
     pub fn figures(&self) -> Figures {
-        let counts = &self.shared.counts;
+        let (counts, instruments) = (&self.shared.counts, &self.shared.instruments.all);
         let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
         Figures {
             logs: self.log_count() as u64,
             queued_bytes: read(&counts.queued_bytes),
-            edits: read(&counts.edits),
-            bytes: read(&counts.bytes),
-            groups: read(&counts.groups),
-            rolls: read(&counts.rolls),
+            edits: instruments.appends.get(),
+            bytes: instruments.written_bytes.get(),
+            groups: instruments.sync_time.micros().count(),
+            rolls: instruments.rolls.get(),
             failures: read(&counts.failures),
         }
     }

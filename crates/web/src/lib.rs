@@ -1,7 +1,7 @@
-//! Layer 6: the pages of both roles: a status page, `/jmx` and `/conf`.
+//! Layer 6: the pages of both roles: a status page, `/jmx`, `/prometheus` and `/conf`.
 //!
 //! The server hands in what is to be shown as plain values ([`Facts`]); nothing here asks a role for anything, so a
-//! page cannot slow down a request. HBase's paths are kept: `/master-status`, `/rs-status`, `/jmx`, `/conf`.
+//! page cannot slow down a request. HBase's paths are kept: `/master-status`, `/rs-status`, `/jmx`, `/prometheus`, `/conf`.
 //!
 //! Knows nothing about: regions, RPC, how the figures come about.
 
@@ -17,7 +17,7 @@ use axum::http::{StatusCode, header};
 use axum::response::{Html, IntoResponse, Redirect, Response};
 use axum::routing::get;
 use base::env::Listener;
-use base::metrics::{Jmx, JmxOptions, Registry};
+use base::metrics::{Jmx, JmxOptions, Prometheus, PrometheusOptions, Registry};
 use serde_json::Value;
 
 pub use page::{Section, StatusPage};
@@ -42,6 +42,7 @@ pub async fn serve(listener: Box<dyn Listener>, facts: Arc<dyn Facts>) {
         .route("/", get(root))
         .route(facts.status_path(), get(status))
         .route("/jmx", get(jmx))
+        .route("/prometheus", get(prometheus))
         .route("/conf", get(conf))
         .with_state(facts);
     // Never returns: an accept error is passed over by the listener.
@@ -92,6 +93,17 @@ fn shown(json: Vec<u8>, callback: Option<&String>) -> Response {
             ([(header::CONTENT_TYPE, "application/javascript; charset=utf8")], called).into_response()
         }
     }
+}
+
+/// `/prometheus[?qry=PART][&description=true]`: all metrics, or those with this part in their names, as HBase 2.6 answers.
+async fn prometheus(State(facts): Role, Query(query): Query<HashMap<String, String>>) -> Response {
+    let options = PrometheusOptions {
+        containing: query.get("qry").cloned(),
+        descriptions: query.get("description").is_some_and(|value| value == "true"),
+    };
+    let mut prometheus = Prometheus::new(options);
+    facts.metrics().show(&|_| true, &mut prometheus);
+    ([(header::CONTENT_TYPE, "text/plain;charset=utf-8")], prometheus.finish()).into_response()
 }
 
 async fn conf(State(facts): Role) -> Response {

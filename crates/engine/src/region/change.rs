@@ -75,7 +75,7 @@ impl Region {
     /// As [`Region::batch_atomic`]; [`Error::BadRequest`] also for mutations or a condition of several rows, and for
     /// an increment of what is no number.
     pub async fn change(&self, condition: Option<&Condition>, mutations: Vec<Mutation>) -> Result<Changed> {
-        self.counters.count_writes(mutations.len());
+        self.instruments.note_writes(mutations.len() as u64);
         self.admit()?;
         let Some(first) = mutations.first() else {
             return Ok(Changed { matched: true, results: Vec::new() });
@@ -91,7 +91,7 @@ impl Region {
     /// As [`Region::batch_atomic`]; a row of another region is [`Error::WrongRegion`] if it is the first, and
     /// [`Error::BadRequest`] behind others, for then there is no region for all of them.
     pub async fn change_rows(&self, conditions: &[Condition], mutations: &[Mutation]) -> Result<Changed> {
-        self.counters.count_writes(mutations.len());
+        self.instruments.note_writes(mutations.len() as u64);
         self.admit()?;
         for (at, mutation) in mutations.iter().enumerate() {
             match check_row(self, &mutation.row) {

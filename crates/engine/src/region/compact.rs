@@ -21,6 +21,7 @@ use wal::marker::Compaction;
 
 use crate::compaction::{self, Ask, Choice, FileFacts, Moment, Settings};
 use crate::error::Result;
+use crate::instruments::CompactionWork;
 use crate::region::output::{Merge, Output};
 use crate::region::{Region, RegionState};
 use crate::store::StoreFile;
@@ -159,6 +160,14 @@ impl Region {
     /// # Errors
     /// What kept it from being done; the store is as it was before.
     pub async fn run_compaction(&self, selected: Selected, pace: &dyn Pace) -> Result<usize> {
+        let done = self.compact_files(selected, pace).await;
+        if done.is_err() {
+            self.instruments.note_compaction_failed();
+        }
+        done
+    }
+
+    async fn compact_files(&self, selected: Selected, pace: &dyn Pace) -> Result<usize> {
         let _open = self.compactions_run.read().await;
         self.check_serving()?;
         let (at, inputs) = (selected.store, &selected.files);
@@ -176,11 +185,20 @@ impl Region {
         self.log_compaction(at, inputs, &outputs).await?;
         self.publish_compaction(at, inputs, &outputs)?;
         self.counters.compactions.fetch_add(1, Relaxed);
+        let work = CompactionWork {
+            is_major: selected.choice.is_all,
+            took: self.services.env.clock.monotonic() - started,
+            input_files: inputs.len() as u64,
+            input_bytes: selected.bytes(),
+            input_cells: inputs.iter().map(|file| file.cell_count()).sum(),
+            output_files: outputs.len() as u64,
+            output_bytes: outputs.iter().map(|file| file.len()).sum(),
+        };
+        self.instruments.note_compaction(&work);
         info!(
-            region = %self.name, family = %selected.family().escape_ascii(), inputs = inputs.len(),
-            all = selected.choice.is_all, bytes_before = selected.bytes(), outputs = outputs.len(),
-            bytes = outputs.iter().map(|file| file.len()).sum::<u64>(),
-            took = ?(self.services.env.clock.monotonic() - started), "compacted"
+            region = %self.name, family = %selected.family().escape_ascii(), inputs = work.input_files,
+            all = work.is_major, bytes_before = work.input_bytes, outputs = work.output_files,
+            bytes = work.output_bytes, took = ?work.took, "compacted"
         );
         let merged = inputs.len();
         drop(selected);

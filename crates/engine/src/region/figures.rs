@@ -4,13 +4,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 use bytes::Bytes;
 
+use crate::instruments::RegionInstruments;
 use crate::region::Region;
 
 /// Counted as it happens.
 #[derive(Default)]
 pub(super) struct Counters {
-    reads: AtomicU64,
-    writes: AtomicU64,
     pub(super) flushing: AtomicBool,
     pub(super) flushed_seq_id: AtomicU64,
     pub(super) flushes: AtomicU64,
@@ -19,12 +18,6 @@ pub(super) struct Counters {
     /// Cells of running compactions: to be read and read so far; of ended ones too, as HBase reports them.
     pub(super) compacting_cells: AtomicU64,
     pub(super) compacted_cells: AtomicU64,
-}
-
-impl Counters {
-    pub(super) fn count_writes(&self, mutations: usize) {
-        self.writes.fetch_add(mutations as u64, Relaxed);
-    }
 }
 
 /// A region's figures at one moment.
@@ -38,8 +31,22 @@ pub struct RegionFigures {
     pub memstore_data_bytes: u64,
     /// Rows read by gets and scans since open.
     pub read_requests: u64,
+    /// Rows that filters kept from clients since open.
+    pub filtered_reads: u64,
     /// Mutations since open.
     pub write_requests: u64,
+    /// Gets since open.
+    pub gets: u64,
+    /// Calls of scans since open.
+    pub scans: u64,
+    /// Changes made together since open that had puts among them.
+    pub puts: u64,
+    /// The same with deletes.
+    pub deletes: u64,
+    /// Increments since open.
+    pub increments: u64,
+    /// Appends since open.
+    pub appends: u64,
     /// The first sequence id that was free at open.
     pub open_seq_id: u64,
     /// The newest write that may be read.
@@ -52,6 +59,12 @@ pub struct RegionFigures {
     pub flushes: u64,
     /// Compactions since open.
     pub compactions: u64,
+    /// Those that failed.
+    pub compactions_failed: u64,
+    /// Bytes of files that compactions read.
+    pub compacted_bytes: u64,
+    /// Files that they read.
+    pub compacted_files: u64,
     /// When the last flush ended (when the region was opened, if there was none), milliseconds since the epoch.
     pub last_flush_ms: u64,
     /// Cells that compactions had or have to read.
@@ -78,6 +91,22 @@ pub struct StoreFigures {
     /// When the oldest of its files that major compactions made was written, milliseconds since the epoch; 0 if there
     /// is none.
     pub oldest_major_ms: u64,
+    /// Its files that say when they were made.
+    pub dated_files: usize,
+    /// When the oldest of these was made, milliseconds since the epoch; 0 if there is none.
+    pub oldest_file_ms: u64,
+    /// The same of its newest.
+    pub newest_file_ms: u64,
+    /// When they were made, added up.
+    pub files_made_ms: u64,
+    /// Files that refer to one of another region.
+    pub reference_files: usize,
+    /// Bytes of memory that the roots of their indexes take.
+    pub root_index_bytes: u64,
+    /// Bytes of the indexes of its files, unpacked.
+    pub index_bytes: u64,
+    /// Bytes of their Bloom filters, unpacked.
+    pub bloom_bytes: u64,
     /// Bytes of its memstores.
     pub memstore_bytes: u64,
 }
@@ -101,21 +130,39 @@ impl Region {
             file_seq_id: store.max_file_seq_id(),
             is_major_compacted: matches!(&store.files[..], [only] if only.reader().info().is_major),
             oldest_major_ms: oldest_major_ms(&store.files),
+            dated_files: made_ms(&store.files).count(),
+            oldest_file_ms: made_ms(&store.files).min().unwrap_or(0),
+            newest_file_ms: made_ms(&store.files).max().unwrap_or(0),
+            files_made_ms: made_ms(&store.files).sum(),
+            reference_files: store.files.iter().filter(|file| file.is_reference()).count(),
+            root_index_bytes: store.files.iter().map(|file| file.reader().root_index_bytes()).sum(),
+            index_bytes: store.files.iter().map(|file| file.reader().trailer().data_index_plain_bytes).sum(),
+            bloom_bytes: store.files.iter().map(|file| file.reader().bloom_bytes()).sum(),
             memstore_bytes: store.memstore_bytes(),
         });
-        let counters = &self.counters;
+        let (counters, counts) = (&self.counters, self.instruments.counts());
         RegionFigures {
             stores: stores.collect(),
             memstore_bytes: view.memstore_bytes(),
             memstore_data_bytes: view.stores.iter().map(|store| store.data_bytes()).sum(),
-            read_requests: counters.reads.load(Relaxed),
-            write_requests: counters.writes.load(Relaxed),
+            read_requests: counts.get(|of| &of.reads),
+            filtered_reads: counts.get(|of| &of.filtered_reads),
+            write_requests: counts.get(|of| &of.writes),
+            gets: counts.get(|of| &of.gets),
+            scans: counts.get(|of| &of.scans),
+            puts: counts.get(|of| &of.puts),
+            deletes: counts.get(|of| &of.deletes),
+            increments: counts.get(|of| &of.increments),
+            appends: counts.get(|of| &of.appends),
             open_seq_id: self.open_seq_id(),
             read_point: self.mvcc.read_point(),
             flushed_seq_id: counters.flushed_seq_id.load(Relaxed),
             is_flushing: counters.flushing.load(Relaxed),
             flushes: counters.flushes.load(Relaxed),
             compactions: counters.compactions.load(Relaxed),
+            compactions_failed: counts.get(|of| &of.compactions_failed),
+            compacted_bytes: counts.get(|of| &of.compacted_bytes),
+            compacted_files: counts.get(|of| &of.compacted_files),
             last_flush_ms: counters.last_flush_ms.load(Relaxed),
             compacting_cells: counters.compacting_cells.load(Relaxed),
             compacted_cells: counters.compacted_cells.load(Relaxed),
@@ -136,10 +183,15 @@ impl Region {
         self.view.load().memstore_bytes()
     }
 
-    /// Takes note of rows that a get or a scan returned.
-    pub fn count_reads(&self, rows: u64) {
-        self.counters.reads.fetch_add(rows, Relaxed);
+    /// Where the region notes what it does.
+    pub fn instruments(&self) -> &RegionInstruments {
+        &self.instruments
     }
+}
+
+/// When files were made that say so.
+fn made_ms(files: &[std::sync::Arc<crate::store::StoreFile>]) -> impl Iterator<Item = u64> + '_ {
+    files.iter().filter_map(|file| u64::try_from(file.reader().info().create_time_ms?).ok())
 }
 
 /// When the oldest file that a major compaction made was written; 0 if there is none.

@@ -16,6 +16,7 @@ use tracing::{debug, warn};
 use wal::marker::{FamilyFiles, FlushStep};
 
 use crate::error::Result;
+use crate::instruments::FlushWork;
 use crate::memstore::Memstore;
 use crate::region::output::{Merge, Output};
 use crate::region::{Publish, Region};
@@ -164,6 +165,8 @@ impl Region {
         // Not before the log has them: a file must not hold an edit that could yet be lost, and that nobody was
         // promised.
         self.mvcc.wait_visible(pending.seq_id).await?;
+        let clock = &self.services.env.clock;
+        let (begun, memstore_bytes) = (clock.monotonic(), self.snapshot_bytes());
         let files = self.snapshots_to_files(pending.seq_id).await?;
         let made = files.iter().flatten().count();
         let families = self.families_of(&files);
@@ -178,8 +181,20 @@ impl Region {
             self.note_flushed(pending.seq_id);
         }
         self.counters.flushes.fetch_add(1, Relaxed);
+        self.instruments.note_flush(&FlushWork {
+            took: clock.monotonic() - begun,
+            memstore_bytes,
+            output_bytes: files.iter().flatten().map(|file| file.len()).sum(),
+            cells: files.iter().flatten().map(|file| file.cell_count()).sum(),
+        });
         debug!(region = %self.name, seq_id = pending.seq_id, files = made, "flushed");
         Ok(Flushed::Files { seq_id: pending.seq_id, files: made })
+    }
+
+    /// Bytes of the cells in all snapshots.
+    fn snapshot_bytes(&self) -> u64 {
+        let view = self.view.load();
+        view.stores.iter().filter_map(|store| store.snapshot.as_ref()).map(|of| of.data_bytes()).sum()
     }
 
     /// Flushes what a replay put into memory, all edits up to `seq_id`. The log is not told: its region is not open.

@@ -89,6 +89,7 @@ impl Region {
         families: Vec<FamilyDescriptor>,
         stores: Vec<StoreView>,
     ) -> Arc<Region> {
+        let instruments = services.instruments.of_region(&info.table, services.env.clock.monotonic());
         let full_name = info.name();
         let encoded: Arc<str> = info.encoded_name().into();
         let marked = MarkedRegion {
@@ -137,6 +138,7 @@ impl Region {
             retired: Mutex::default(),
             strays: Mutex::default(),
             counters: figures::Counters::default(),
+            instruments,
         })
     }
 

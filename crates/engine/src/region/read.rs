@@ -97,7 +97,7 @@ impl Region {
         if self.read_row_now(get, sink)? == Read::Left {
             self.scan_row_apart(get, sink).await?;
         }
-        self.count_reads(1);
+        self.instruments.note_rows_got(1);
         Ok(())
     }
 
@@ -182,7 +182,7 @@ impl Region {
         let mut scanner = self.scanner(scan)?;
         let mut list = CellList::default();
         while drive(&mut scanner, &mut Limits::default(), &mut list).await?.stopped != Stopped::Exhausted {}
-        self.count_reads(list.results.len() as u64);
+        self.instruments.note_reads(list.results.len() as u64);
         Ok(list)
     }
 

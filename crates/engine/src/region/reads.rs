@@ -105,6 +105,6 @@ impl Reads<'_> {
 
 impl Drop for Reads<'_> {
     fn drop(&mut self) {
-        self.region.count_reads(self.rows_read);
+        self.region.instruments.note_rows_got(self.rows_read);
     }
 }

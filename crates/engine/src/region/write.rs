@@ -58,7 +58,7 @@ impl Region {
     /// For each mutation on its own: [`Error::WrongRegion`], [`Error::NoSuchFamily`], [`Error::BadRequest`]; for all:
     /// [`Error::NotServing`], [`Error::ReadOnly`], [`Error::TooBusy`], [`Error::Log`] (the outcome is not known).
     pub async fn batch(&self, mutations: Vec<Mutation>) -> Vec<Result<()>> {
-        self.counters.count_writes(mutations.len());
+        self.instruments.note_writes(mutations.len() as u64);
         if let Err(error) = self.admit() {
             return vec![Err(error); mutations.len()];
         }
@@ -79,7 +79,7 @@ impl Region {
     /// # Errors
     /// As [`Region::batch`]; the first that fails its checks keeps all from being applied.
     pub async fn batch_atomic(&self, mutations: Vec<Mutation>) -> Result<()> {
-        self.counters.count_writes(mutations.len());
+        self.instruments.note_writes(mutations.len() as u64);
         self.admit()?;
         let mut batch = Batch::default();
         mutations.iter().try_for_each(|mutation| batch.add(self, mutation))?;
@@ -114,6 +114,7 @@ impl Region {
     }
 
     fn too_busy(&self, what: &str, bytes: u64, limit: u64) -> Error {
+        self.instruments.server().blocked_requests.increment();
         let what = format!("{what} takes {bytes} bytes, limit {limit}");
         Error::TooBusy { region: self.name.clone(), what }
     }
@@ -186,6 +187,9 @@ impl Region {
         // The memstores first: as soon as the log has the edit, the read point may pass it.
         batch.cells.insert_into(&view, seq_id);
         let answers = batch.take_answers();
+        if batch.unlogged != (0, 0) {
+            self.instruments.note_unlogged(batch.unlogged.0, batch.unlogged.1);
+        }
         let (bytes, count) = batch.cells.into_logged();
         self.append_edit(seq_id, now as u64, bytes, count, batch.nonce, count > 0);
         let memstore_bytes = self.charge(&mut publish);

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 
-use cache::{BlockCache, BlockKey, Class, Stats, Weighted};
+use cache::{BlockCache, BlockKey, Class, KindStats, Stats, Weighted};
 use fs::FilePath;
 use hfile::{Block, BlockKind, BlockRef, BlockSource, Miss, Reader, Stop};
 
@@ -111,6 +111,10 @@ impl Weighted for Cached {
             _ => Class::Guide,
         }
     }
+
+    fn kind(&self) -> usize {
+        self.block.kind() as usize
+    }
 }
 
 /// What a load leaves in the cache.
@@ -152,6 +156,11 @@ impl BlockLoader {
     /// Figures of the cache.
     pub fn stats(&self) -> Stats {
         self.cache.stats()
+    }
+
+    /// Figures of the cached blocks of a kind.
+    pub fn kind_stats(&self, kind: BlockKind) -> KindStats {
+        self.cache.kind_stats(kind as usize)
     }
 
     /// The most that the cache may hold from now on.

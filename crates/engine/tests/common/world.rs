@@ -128,6 +128,7 @@ pub fn services(env: &Env, fs: Arc<dyn FileSystem>, log: Arc<Log>, options: Regi
         nonces: Arc::default(),
         maintenance: Arc::new(ByCallOnly),
         options: Arc::new(options),
+        instruments: Arc::new(engine::instruments::Instruments::begin(env.clock.monotonic())),
         server: None,
     }
 }

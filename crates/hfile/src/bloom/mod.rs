@@ -36,6 +36,8 @@ pub(crate) struct BloomMeta {
     hash: HashType,
     hash_count: u32,
     chunks: Index,
+    /// Of the chunks, unpacked.
+    chunk_bytes: u64,
     /// Whether first keys of chunks are cell keys rather than rows.
     by_column: bool,
     order: CellOrder,
@@ -49,7 +51,7 @@ impl BloomMeta {
         if input.u32(CUT)? != VERSION {
             return Err(Fault::Unsupported("Bloom filter of another version than 3".into()));
         }
-        input.u64(CUT)?;
+        let chunk_bytes = input.u64(CUT)?;
         let hash_count = input.u32(CUT)?;
         let hash = HashType::of(input.u32(CUT)?)?;
         input.u64(CUT)?;
@@ -64,9 +66,14 @@ impl BloomMeta {
         if end != payload.len() {
             return Err(Fault::Damaged("Bloom meta longer than its entries"));
         }
-        let meta = BloomMeta { hash, hash_count, chunks, by_column, order };
+        let meta = BloomMeta { hash, hash_count, chunks, chunk_bytes, by_column, order };
         meta.check_keys()?;
         Ok(meta)
+    }
+
+    /// Bytes of its chunks, unpacked.
+    pub(crate) fn chunk_bytes(&self) -> u64 {
+        self.chunk_bytes
     }
 
     fn check_keys(&self) -> Parsed<()> {

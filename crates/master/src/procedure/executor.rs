@@ -196,7 +196,11 @@ impl Executor {
 
     async fn run(&self, mut record: Record) {
         let Some(context) = self.context.upgrade() else { return };
+        let begun = self.env.clock.monotonic();
+        context.instruments.note_begun(&record.work);
         let outcome = self.carry_out(&context, &mut record).await;
+        let took = self.env.clock.monotonic().saturating_sub(begun);
+        context.instruments.note_ended(&record.work, outcome.is_ok(), took);
         if let Err(exception) = &outcome {
             info!(id = record.id, work = record.work.class_name(), %exception, "procedure refused");
         }

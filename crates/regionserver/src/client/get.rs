@@ -4,6 +4,8 @@
 pub(super) mod fuzzing;
 mod request;
 
+use std::time::Duration;
+
 use cell::query::Get;
 use engine::Region;
 use engine::region::Reads;
@@ -26,6 +28,7 @@ pub(super) async fn get(
     context: CallContext,
 ) -> Answer<Answered<proto::GetResponse>> {
     let region = server.regions().find(&request.region)?;
+    let _timed = TimedGet::begin(server, &region, &context);
     let mut quota = server.admit(&context, &region, || Planned { gets: 1, ..Planned::default() })?;
     let mut cells = CellBlock::new();
     let get = request.get()?;
@@ -33,6 +36,28 @@ pub(super) async fn get(
     let result = read(server, from, &get, context.get_form, &mut cells).await?;
     quota.has_read(cells.len() + result_bytes(&result));
     Ok((proto::GetResponse { result: Some(result) }, cells))
+}
+
+/// A call of `Get` that is under way; its region's instruments are told how long it took when it is dropped, for that makes the
+/// future of the call no larger.
+struct TimedGet<'a> {
+    server: &'a RegionServer,
+    region: &'a Region,
+    begun: Duration,
+}
+
+impl<'a> TimedGet<'a> {
+    fn begin(server: &'a RegionServer, region: &'a Region, context: &CallContext) -> TimedGet<'a> {
+        let begun = context.begun.unwrap_or_else(|| server.env().clock.monotonic());
+        TimedGet { server, region, begun }
+    }
+}
+
+impl Drop for TimedGet<'_> {
+    fn drop(&mut self) {
+        let took = self.server.env().clock.monotonic().saturating_sub(self.begun);
+        self.region.instruments().note_gets(1, took);
+    }
 }
 
 /// Bytes of cells within a result's message.

@@ -29,6 +29,7 @@ use wire::exception::{Answer, JavaException, class};
 use super::get::{self, RowsFrom};
 use super::mutate::mutation_bytes;
 use super::results::{ResultForm, Results, RowResult};
+use super::timed::{Kinds, Timed};
 use super::{CallContext, endpoints, malformed};
 use crate::errors::java_exception;
 use crate::quotas::{Operation, Planned};
@@ -164,7 +165,13 @@ impl Answering<'_> {
         let mutations = mutations?;
         let count = mutations.len();
         let checked = condition.map(from_proto::condition).transpose()?;
+        let timed = Timed::begin(self.server, region);
+        let kinds = Kinds::of(&mutations);
         let changed = region.change(checked.as_ref(), mutations).await;
+        match condition {
+            Some(_) => timed.end_checked(&changed, None),
+            None => timed.end_batch(kinds),
+        }
         let changed = changed.map_err(|error| java_exception(&error))?;
         let told: Vec<Vec<KeyValue>> = changed.results.into_iter().flatten().collect();
         let mut first = (!told.is_empty()).then(|| {
@@ -224,13 +231,13 @@ impl Answering<'_> {
                 None => {}
             }
             if batch.is_full(changes_max) {
-                batch.carry_out(region, &mut answer).await;
+                batch.carry_out(self.server, region, &mut answer).await;
             }
             self.check_answer(answer.len())?;
             self.pause().await;
         }
         self.get_all(region, &mut gets, &mut answer).await;
-        batch.carry_out(region, &mut answer).await;
+        batch.carry_out(self.server, region, &mut answer).await;
         Ok(answer)
     }
 
@@ -244,14 +251,14 @@ impl Answering<'_> {
         answer: &mut RegionAnswer,
     ) {
         if let Some(call) = &action.service_call {
-            batch.carry_out(region, answer).await;
+            batch.carry_out(self.server, region, answer).await;
             let called = Box::pin(endpoints::call(region, call)).await;
             answer.push(&service_entry(index, called));
             return;
         }
         match self.mutation(action) {
             Ok(mutation) if mutation.kind.reads() => {
-                batch.carry_out(region, answer).await;
+                batch.carry_out(self.server, region, answer).await;
                 let changed = Box::pin(self.change(region, mutation)).await;
                 answer.push_outcome(index, changed);
             }
@@ -265,6 +272,8 @@ impl Answering<'_> {
         if gets.is_empty() {
             return;
         }
+        let clock = &self.server.env().clock;
+        let (begun, count) = (clock.monotonic(), gets.len() as u32);
         let mut reads = region.reads(gets.iter().map(|(_, get)| get));
         for (at, (index, get)) in gets.drain(..).enumerate() {
             match self.get_now(&mut reads, at, &get) {
@@ -275,6 +284,9 @@ impl Answering<'_> {
                 }
             }
         }
+        // They were read together, so that none has a time of its own.
+        let took = clock.monotonic().saturating_sub(begun);
+        region.instruments().note_gets(count, took / count);
     }
 
     /// Reads the row of `get`, the one at `at` of `reads`, if that needs no wait and its cells go behind the message: how many
@@ -298,7 +310,10 @@ impl Answering<'_> {
     /// An increment or append.
     async fn change(&mut self, region: &Region, mutation: Mutation) -> Answer<proto::Result> {
         self.check_room()?;
-        let changed = region.change(None, vec![mutation]).await.map_err(|error| java_exception(&error))?;
+        let (timed, kind) = (Timed::begin(self.server, region), mutation.kind);
+        let changed = region.change(None, vec![mutation]).await;
+        timed.end(kind);
+        let changed = changed.map_err(|error| java_exception(&error))?;
         let told: Vec<KeyValue> = changed.results.into_iter().flatten().flatten().collect();
         Ok(Results::new(self.context.form, &mut self.block).single_of(&told))
     }
@@ -382,12 +397,15 @@ impl Gathered {
     }
 
     /// Carries out what was gathered, and adds an entry for each.
-    async fn carry_out(&mut self, region: &Region, answer: &mut RegionAnswer) {
+    async fn carry_out(&mut self, server: &RegionServer, region: &Region, answer: &mut RegionAnswer) {
         let Gathered { indexes, mutations, .. } = std::mem::take(self);
         if mutations.is_empty() {
             return;
         }
+        let timed = Timed::begin(server, region);
+        let kinds = Kinds::of(&mutations);
         let outcomes = Box::pin(region.batch(mutations)).await;
+        timed.end_batch(kinds);
         for (index, outcome) in indexes.into_iter().zip(outcomes) {
             let outcome = outcome.map(|()| proto::Result::default());
             answer.push_outcome(index, outcome.map_err(|error| java_exception(&error)));

@@ -7,6 +7,7 @@ use wire::convert::from_proto;
 use wire::exception::Answer;
 
 use super::results::Results;
+use super::timed::Timed;
 use super::{Answered, CallContext};
 use crate::errors::java_exception;
 use crate::quotas::Planned;
@@ -32,12 +33,19 @@ pub(super) async fn mutate(
     let condition = request.condition.as_ref().map(from_proto::condition).transpose()?;
     let mut response = proto::MutateResponse::default();
     let mut block = CellBlock::new();
-    if condition.is_none() && !mutation.kind.reads() {
-        region.batch_atomic(vec![mutation]).await.map_err(|error| java_exception(&error))?;
+    let (timed, kind) = (Timed::begin(server, &region), mutation.kind);
+    if condition.is_none() && !kind.reads() {
+        let written = region.batch_atomic(vec![mutation]).await;
+        timed.end(kind);
+        written.map_err(|error| java_exception(&error))?;
         response.processed = Some(true);
         return Ok((response, block));
     }
     let changed = region.change(condition.as_ref(), vec![mutation]).await;
+    match condition {
+        Some(_) => timed.end_checked(&changed, Some(kind)),
+        None => timed.end(kind),
+    }
     let changed = changed.map_err(|error| java_exception(&error))?;
     // As HBase: an increment or append tells whether it was made only if that was a question.
     response.processed = condition.map(|_| changed.matched);

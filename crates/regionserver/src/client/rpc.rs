@@ -13,6 +13,7 @@ use wire::service::refuse_client;
 
 use super::results::ResultForm;
 use super::{CallContext, endpoints, get, malformed, multi, mutate, scan};
+use crate::instruments::RequestInstruments;
 use crate::server::RegionServer;
 
 /// The service of a server for connections.
@@ -27,8 +28,10 @@ impl Service for ClientRpc {
         let server = self.0.clone();
         let context = context(&call);
         let Call { method, param, cells, .. } = call;
+        let method: &str = &method;
+        count(server.requests(), method);
         // A future for each method, so that a small call does not pay for the largest one's.
-        match &*method {
+        match method {
             "Get" => {
                 boxed(async move { reply(get::get(&server, &get::GetRequest::of(param)?, context).await?) })
             }
@@ -55,6 +58,19 @@ impl Service for ClientRpc {
     }
 }
 
+/// Counts a call by its kind.
+fn count(requests: &RequestInstruments, method: &str) {
+    let of_kind = match method {
+        "Get" => &requests.gets,
+        "Mutate" => &requests.mutates,
+        "Multi" => &requests.multis,
+        "Scan" => &requests.scans,
+        _ => return,
+    };
+    of_kind.increment();
+    requests.requests.increment();
+}
+
 fn boxed(
     answer: impl Future<Output = Answer<Reply>> + Send + 'static,
 ) -> BoxFuture<'static, Result<Reply, Failure>> {
@@ -74,6 +90,7 @@ fn context(call: &Call) -> CallContext {
         form,
         codec: codec.unwrap_or(Codec::KeyValue),
         timeout: call.timeout(),
+        begun: Some(call.begun),
         connection: Some(call.connection.clone()),
     }
 }

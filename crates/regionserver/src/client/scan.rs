@@ -96,6 +96,9 @@ async fn open(
     let region = server.regions().find(specifier.map_or(&b""[..], |specifier| &specifier.value))?;
     let quota = server.admit(&context, &region, planned)?;
     let wanted = wire::convert::from_proto::scan(scan)?;
+    if wanted.start_row.is_empty() && wanted.stop_row.is_empty() {
+        server.requests().full_scans.increment();
+    }
     let scanner = scanner(&region, &wanted)?;
     let mvcc_read_point = scanner.read_point();
     let bytes_max = match scan.max_result_size() {
@@ -187,11 +190,15 @@ async fn fetch(
         limits.bytes = limits.bytes.min(quota.read_available().max(1));
         let mut results = Results::admitted(context.form, &mut cells, server.answers());
         let before = open.scanner.rows_seen_and_returned();
+        let clock = &server.env().clock;
+        let begun = clock.monotonic();
         match engine::scanner::drive(&mut open.scanner, &mut limits, &mut results).await {
             Ok(progress) => {
-                open.region.count_reads(results.len() as u64);
+                open.region.instruments().note_reads(results.len() as u64);
+                let rows = RowsRead::since(before, open.scanner.rows_seen_and_returned());
+                open.region.instruments().note_filtered(rows.filtered);
                 if request.track_scan_metrics() {
-                    response.scan_metrics = Some(metrics(before, open.scanner.rows_seen_and_returned()));
+                    response.scan_metrics = Some(rows.metrics());
                 }
                 // The filter's end is the whole scan's: other regions are not asked. Behind results older clients would
                 // not look at them.
@@ -202,6 +209,8 @@ async fn fetch(
                     results.complete_last();
                 }
                 quota.has_read(results.bytes());
+                let took = clock.monotonic().saturating_sub(begun);
+                open.region.instruments().note_scan(took, results.bytes() as u64);
                 (response.results, lengths) = results.into_scan();
                 tell(&mut response, progress, &open);
             }
@@ -268,15 +277,29 @@ fn tell(response: &mut proto::ScanResponse, progress: Progress, open: &OpenScann
     }
 }
 
-/// The figures of one call, from rows seen and returned before and after it.
-fn metrics(before: (u64, u64), after: (u64, u64)) -> proto::ScanMetrics {
-    let (seen, returned) = (after.0 - before.0, after.1 - before.1);
-    let metric = |name: &str, value: u64| proto::NameInt64Pair {
-        name: Some(name.to_string()),
-        value: Some(value.cast_signed()),
-    };
-    let filtered = seen.saturating_sub(returned);
-    proto::ScanMetrics { metrics: vec![metric("ROWS_SCANNED", seen), metric("ROWS_FILTERED", filtered)] }
+/// Rows that a call of a scan looked at.
+struct RowsRead {
+    seen: u64,
+    /// Those of them that gave no result.
+    filtered: u64,
+}
+
+impl RowsRead {
+    /// Those between two counts of a scanner's rows: seen, and returned.
+    fn since(before: (u64, u64), after: (u64, u64)) -> RowsRead {
+        let (seen, returned) = (after.0 - before.0, after.1 - before.1);
+        RowsRead { seen, filtered: seen.saturating_sub(returned) }
+    }
+
+    /// As a client is told who asked for them.
+    fn metrics(&self) -> proto::ScanMetrics {
+        let metric = |name: &str, value: u64| proto::NameInt64Pair {
+            name: Some(name.to_string()),
+            value: Some(value.cast_signed()),
+        };
+        let metrics = vec![metric("ROWS_SCANNED", self.seen), metric("ROWS_FILTERED", self.filtered)];
+        proto::ScanMetrics { metrics }
+    }
 }
 
 /// An error in the middle of a scan: the client opens a scanner again behind the last row it has.

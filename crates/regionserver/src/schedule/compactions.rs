@@ -166,6 +166,11 @@ impl Compactions {
         self.queues().iter().map(|queue| queue.waiting.len()).sum()
     }
 
+    /// Those that wait in `pool`.
+    pub fn waiting_in(&self, pool: Pool) -> usize {
+        self.queues()[pool as usize].waiting.len()
+    }
+
     /// Compactions that run.
     pub fn running(&self) -> usize {
         self.queues().iter().map(|queue| queue.running).sum()

@@ -375,6 +375,7 @@ impl Connection<'_> {
             priority,
             received: self.read_at,
             deadline,
+            begun: self.now,
         };
         let service = &self.service;
         let answer = match catch_unwind(AssertUnwindSafe(|| service.call(call))) {

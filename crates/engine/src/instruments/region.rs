@@ -1,0 +1,226 @@
+//! Where a region notes what it does.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
+
+use base::metrics::{Counts, Times};
+
+use crate::instruments::files::{CompactionWork, FlushWork};
+use crate::instruments::{ServerInstruments, TableInstruments};
+
+/// HBase's bound: what takes longer is counted as slow.
+const SLOW: Duration = Duration::from_secs(1);
+
+/// What clients ask of a region besides reads, as HBase tells it apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operation {
+    /// One row written.
+    Put,
+    /// Changes made together, puts among them.
+    PutBatch,
+    /// Cells of one row deleted.
+    Delete,
+    /// Changes made together, deletes among them.
+    DeleteBatch,
+    /// Numbers counted up.
+    Increment,
+    /// Bytes appended to values.
+    Append,
+    /// A put on a condition.
+    CheckAndPut,
+    /// A delete on a condition.
+    CheckAndDelete,
+    /// Changes on a condition, of whatever kind.
+    CheckAndMutate,
+}
+
+/// Where a region notes what it does: for itself, for its table and for the server.
+pub struct RegionInstruments {
+    server: Arc<ServerInstruments>,
+    table: Arc<TableInstruments>,
+    counts: Counts<RegionCounts>,
+}
+
+/// What a region counts for itself.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+pub(crate) struct RegionCounts {
+    /// Rows read by gets and scans.
+    pub(crate) reads: AtomicU64,
+    /// Rows that filters kept from clients.
+    pub(crate) filtered_reads: AtomicU64,
+    /// Mutations.
+    pub(crate) writes: AtomicU64,
+    pub(crate) gets: AtomicU64,
+    /// Calls of scans.
+    pub(crate) scans: AtomicU64,
+    /// Changes made together that had puts among them.
+    pub(crate) puts: AtomicU64,
+    /// The same with deletes.
+    pub(crate) deletes: AtomicU64,
+    pub(crate) increments: AtomicU64,
+    pub(crate) appends: AtomicU64,
+    pub(crate) compactions_failed: AtomicU64,
+    pub(crate) compacted_bytes: AtomicU64,
+    pub(crate) compacted_files: AtomicU64,
+}
+
+impl RegionInstruments {
+    pub(super) fn new(server: Arc<ServerInstruments>, table: Arc<TableInstruments>) -> RegionInstruments {
+        RegionInstruments { server, table, counts: Counts::default() }
+    }
+
+    /// Those of the server.
+    pub fn server(&self) -> &ServerInstruments {
+        &self.server
+    }
+
+    /// Those of the table.
+    pub fn table(&self) -> &TableInstruments {
+        &self.table
+    }
+
+    pub(crate) fn counts(&self) -> &Counts<RegionCounts> {
+        &self.counts
+    }
+
+    /// An operation ended that took so long.
+    pub fn note(&self, operation: Operation, took: Duration) {
+        let (of_server, of_table) = self.times(operation);
+        of_server.record(took);
+        of_table.record(took);
+        match operation {
+            Operation::Put | Operation::PutBatch => self.counts.increment(|of| &of.puts),
+            Operation::Delete | Operation::DeleteBatch => self.counts.increment(|of| &of.deletes),
+            Operation::Increment => self.counts.increment(|of| &of.increments),
+            Operation::Append => self.counts.increment(|of| &of.appends),
+            Operation::CheckAndPut | Operation::CheckAndDelete | Operation::CheckAndMutate => {}
+        }
+        if took > SLOW {
+            self.note_slow(operation);
+        }
+    }
+
+    /// So many Gets ended, at least one, each of which took so long.
+    pub fn note_gets(&self, gets: u32, took: Duration) {
+        self.server.get.record_many(took, gets);
+        self.table.latencies.get.record_many(took, gets);
+        if took > SLOW {
+            self.server.slow_gets.add(u64::from(gets));
+        }
+    }
+
+    /// A call of a scan ended that took so long, and answered with so many bytes of cells.
+    pub fn note_scan(&self, took: Duration, bytes: u64) {
+        self.server.scan_time.record(took);
+        self.table.latencies.scan_time.record(took);
+        self.server.scan_size.record(bytes);
+        self.table.latencies.scan_size.record(bytes);
+        self.counts.increment(|of| &of.scans);
+    }
+
+    /// So many rows were read by Gets.
+    pub(crate) fn note_rows_got(&self, rows: u64) {
+        if rows > 0 {
+            self.counts.add(|of| &of.gets, rows);
+            self.note_reads(rows);
+        }
+    }
+
+    /// So many rows were read, by Gets and scans.
+    pub fn note_reads(&self, rows: u64) {
+        self.counts.add(|of| &of.reads, rows);
+        self.server.read_rows.add(rows);
+        self.table.latencies.read_rows.add(rows);
+    }
+
+    /// So many mutations are to be made.
+    pub(crate) fn note_writes(&self, mutations: u64) {
+        self.counts.add(|of| &of.writes, mutations);
+        self.server.written_rows.add(mutations);
+        self.table.latencies.written_rows.add(mutations);
+    }
+
+    /// Filters kept so many rows from a client.
+    pub fn note_filtered(&self, rows: u64) {
+        if rows > 0 {
+            self.counts.add(|of| &of.filtered_reads, rows);
+        }
+    }
+
+    /// So many mutations were made that are not in the log, with so many bytes of cells.
+    pub(crate) fn note_unlogged(&self, mutations: u64, bytes: u64) {
+        self.server.unlogged_mutations.add(mutations);
+        self.server.unlogged_bytes.add(bytes);
+    }
+
+    /// A compaction failed.
+    pub(crate) fn note_compaction_failed(&self) {
+        self.counts.increment(|of| &of.compactions_failed);
+    }
+
+    /// A condition was judged.
+    pub fn note_check(&self, held: bool) {
+        if held { &self.server.checks_passed } else { &self.server.checks_failed }.increment();
+    }
+
+    /// This server asked for a split; whether it was begun.
+    pub fn note_split(&self, is_begun: bool) {
+        self.server.split_requests.increment();
+        self.table.work.split_requests.increment();
+        if is_begun {
+            self.server.split_successes.increment();
+            self.table.work.split_successes.increment();
+        }
+    }
+
+    pub(crate) fn note_flush(&self, flush: &FlushWork) {
+        [self.server.flushes(), self.table.work.flushes()].iter().for_each(|places| places.note(flush));
+        self.server.flushed_cells.add(flush.cells);
+        self.server.flushed_cells_bytes.add(flush.memstore_bytes);
+    }
+
+    pub(crate) fn note_compaction(&self, compaction: &CompactionWork) {
+        let (server, table) = (&self.server, &self.table.work);
+        [server.compactions(), table.compactions()].iter().for_each(|places| places.note(compaction));
+        let (cells, bytes) = if compaction.is_major {
+            let places = [server.major_compactions(), table.major_compactions()];
+            places.iter().for_each(|places| places.note(compaction));
+            (&server.major_compacted_cells, &server.major_compacted_cells_bytes)
+        } else {
+            (&server.compacted_cells, &server.compacted_cells_bytes)
+        };
+        cells.add(compaction.input_cells);
+        bytes.add(compaction.output_bytes);
+        self.counts.add(|of| &of.compacted_bytes, compaction.input_bytes);
+        self.counts.add(|of| &of.compacted_files, compaction.input_files);
+    }
+
+    fn times(&self, operation: Operation) -> (&Times, &Times) {
+        let (server, table) = (&self.server, &self.table.latencies);
+        match operation {
+            Operation::Put => (&server.put, &table.put),
+            Operation::PutBatch => (&server.put_batch, &table.put_batch),
+            Operation::Delete => (&server.delete, &table.delete),
+            Operation::DeleteBatch => (&server.delete_batch, &table.delete_batch),
+            Operation::Increment => (&server.increment, &table.increment),
+            Operation::Append => (&server.append, &table.append),
+            Operation::CheckAndPut => (&server.check_and_put, &table.check_and_put),
+            Operation::CheckAndDelete => (&server.check_and_delete, &table.check_and_delete),
+            Operation::CheckAndMutate => (&server.check_and_mutate, &table.check_and_mutate),
+        }
+    }
+
+    fn note_slow(&self, operation: Operation) {
+        let server = &self.server;
+        let slow = match operation {
+            Operation::Put | Operation::PutBatch => &server.slow_puts,
+            Operation::Delete | Operation::DeleteBatch => &server.slow_deletes,
+            Operation::Increment => &server.slow_increments,
+            Operation::Append => &server.slow_appends,
+            Operation::CheckAndPut | Operation::CheckAndDelete | Operation::CheckAndMutate => return,
+        };
+        slow.increment();
+    }
+}

@@ -1,0 +1,21 @@
+//! What a region server counts of its calls, whatever region they are for. What regions count: `engine::instruments`.
+
+base::instruments! {
+    /// The calls of clients to a region server.
+    pub struct RequestInstruments in "RegionServer,sub=Server" {
+        /// Calls of clients; one of many rows is one.
+        requests: Counter = "totalRequestCount",
+        /// Calls of `Get`.
+        gets: Counter = "rpcGetRequestCount",
+        /// Calls of `Scan`.
+        scans: Counter = "rpcScanRequestCount",
+        /// Scans begun that have neither a first row nor a last one.
+        full_scans: Counter = "rpcFullScanRequestCount",
+        /// Calls of `Multi`.
+        multis: Counter = "rpcMultiRequestCount",
+        /// Calls of `Mutate`.
+        mutates: Counter = "rpcMutateRequestCount",
+        /// Scanners dropped because their clients had been silent too long.
+        leases_expired: Counter = "scannerLeaseExpiredCount",
+    }
+}

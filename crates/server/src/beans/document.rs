@@ -1,0 +1,176 @@
+//! `docs/metrics.md`, made from the declarations.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use ::master::instruments::{AssignmentInstruments, SnapshotInstruments};
+use base::metrics::{Declared, Declares, Kind, Unit};
+use engine::instruments::{ServerInstruments, TableLatencies, TableWork};
+use fs::measured::{FileInstruments, ReadInstruments};
+use regionserver::instruments::RequestInstruments;
+use regionserver::pauses::PauseInstruments;
+use rpc::server::CallInstruments;
+use wal::{LogInstruments, NoReplicas, TableFigures};
+
+use super::{absent, connections, master, process, region_server, regions, sums, tables};
+
+const HEAD: &str = "\
+<!-- Made from the declarations in the crates; a test says how to make it anew. -->
+
+# Metrics
+
+Both roles answer `/jmx` on their page ports (16010 and 16030) as HBase does: beans and attributes have HBase's names, so that
+dashboards and exporters that know HBase find what they look for. `?qry=PATTERN` chooses beans, `?get=BEAN::ATTRIBUTE` one
+attribute, `?description=true` adds what this page says, `?callback=NAME` calls a function with it.
+
+`/prometheus` has the same for Prometheus, with names as HBase 2.6 makes them: `blockCacheHitCount` of `RegionServer,sub=Server` is
+`server_block_cache_hit_count`, calls (`sub=IPC`) begin with their server's name, tags are labels. `?qry=PART` chooses metrics with this
+part in their names, `?description=true` adds `# HELP`.
+
+Names of beans begin with `Hadoop:service=HBase,name=`, which is left out here. Each bean has the tags `Context` and `Hostname`.
+What kind an attribute is says which names it has:
+
+| kind | names | meaning |
+|---|---|---|
+| counter | `NAME` | grows while the process lives |
+| gauge | `NAME` | the value of this moment |
+| tag | `tag.NAME` | a text |
+| meter | `NAME_count`, `NAME_mean_rate`, `_1min_rate`, `_5min_rate`, `_15min_rate` | how often, and how often in a second |
+| histogram | `NAME_num_ops`; `NAME_min`, `_max`, `_mean`, `_25th_percentile`, `_median`, `_75th_percentile`, `_90th_percentile`, `_95th_percentile`, `_98th_percentile`, `_99th_percentile`, `_99.9th_percentile` | how many ever; the others tell of the last interval of ten seconds or more, from look to look, within three in a hundred |
+| times | as a histogram; `NAME_TimeRangeCount_A-B` | in milliseconds; how many of the interval took more than A and up to B, where there were any |
+| sizes | as a histogram; `NAME_SizeRangeCount_A-B` | in bytes; the same of sizes |
+
+Attributes of a region begin with `Namespace_NS_table_T_region_R_metric_`, those of a table with `Namespace_NS_table_T_metric_`, where R
+is the region's encoded name; in `sub=WAL` a table's begin with its name. They go when the last region goes. What regions have
+together stands in `RegionServer,sub=Server`, and for each table in `RegionServer,sub=Tables`.
+
+What HBase has and Grampus has not is there as 0, and listed at the end of each bean.
+
+";
+
+/// What is shown.
+const SHOWN: &[&[Declared]] = &[
+    region_server::ServerFigures::DECLARED,
+    sums::Sums::DECLARED,
+    RequestInstruments::DECLARED,
+    ServerInstruments::DECLARED,
+    region_server::CacheFigures::DECLARED,
+    region_server::KindFigures::DECLARED,
+    ReadInstruments::DECLARED,
+    PauseInstruments::DECLARED,
+    regions::OneRegion::DECLARED,
+    tables::AllTables::DECLARED,
+    tables::OneTable::DECLARED,
+    TableWork::DECLARED,
+    TableLatencies::DECLARED,
+    region_server::MemoryFigures::DECLARED,
+    CallInstruments::DECLARED,
+    connections::ConnectionFigures::DECLARED,
+    LogInstruments::DECLARED,
+    TableFigures::DECLARED,
+    FileInstruments::DECLARED,
+    master::MasterFigures::DECLARED,
+    master::AssignmentFigures::DECLARED,
+    AssignmentInstruments::DECLARED,
+    master::BalancerFigures::DECLARED,
+    SnapshotInstruments::DECLARED,
+    process::ProcessFigures::DECLARED,
+];
+
+/// What is shown as 0.
+const ABSENT: &[&[Declared]] = &[
+    absent::OtherTiers::DECLARED,
+    absent::Distribution::DECLARED,
+    absent::Mobs::DECLARED,
+    absent::Unblocked::DECLARED,
+    absent::Handlers::DECLARED,
+    absent::Tuner::DECLARED,
+    NoReplicas::DECLARED,
+    absent::Replication::DECLARED,
+    regions::NotOfRegions::DECLARED,
+    tables::NotOfTables::DECLARED,
+    absent::Plans::DECLARED,
+    absent::Inconsistencies::DECLARED,
+    absent::Balancing::DECLARED,
+    absent::LogSplits::DECLARED,
+    absent::OldProcedures::DECLARED,
+    absent::SpaceQuotas::DECLARED,
+    process::NoVirtualMachine::DECLARED,
+    process::NoLogins::DECLARED,
+    process::NoSinks::DECLARED,
+];
+
+/// The text of `docs/metrics.md`.
+fn document() -> String {
+    let mut beans: BTreeMap<&str, (Vec<&Declared>, Vec<&Declared>)> = BTreeMap::new();
+    SHOWN.iter().copied().flatten().for_each(|of| beans.entry(of.bean).or_default().0.push(of));
+    ABSENT.iter().copied().flatten().for_each(|of| beans.entry(of.bean).or_default().1.push(of));
+    let mut text = HEAD.to_owned();
+    for (bean, (shown, absent)) in beans {
+        let _ = writeln!(text, "## `{bean}`\n{}", both_roles(bean));
+        put_table(&mut text, &shown);
+        if !absent.is_empty() {
+            let _ = writeln!(text, "Always 0 or empty:\n");
+            put_table(&mut text, &absent);
+        }
+    }
+    text.truncate(text.trim_end().len());
+    text.push('\n');
+    text
+}
+
+fn both_roles(bean: &str) -> &'static str {
+    if bean.ends_with("sub=IPC") { "\nThe master has the same as `Master,sub=IPC`.\n" } else { "" }
+}
+
+fn put_table(text: &mut String, attributes: &[&Declared]) {
+    if attributes.is_empty() {
+        return;
+    }
+    let _ = writeln!(text, "| attribute | kind | unit | meaning |\n|---|---|---|---|");
+    for of in attributes {
+        let _ = writeln!(text, "| `{}` | {} | {} | {} |", of.name, kind(of.kind), unit(of.unit), of.help);
+    }
+    text.push('\n');
+}
+
+fn kind(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Counter => "counter",
+        Kind::Gauge => "gauge",
+        Kind::Tag => "tag",
+        Kind::Histogram => "histogram",
+        Kind::Times => "times",
+        Kind::Sizes => "sizes",
+        Kind::Meter => "meter",
+    }
+}
+
+fn unit(unit: Unit) -> &'static str {
+    match unit {
+        Unit::Count => "",
+        Unit::Bytes => "bytes",
+        Unit::Mebibytes => "MiB",
+        Unit::Milliseconds => "ms",
+        Unit::AverageMilliseconds => "ms on average",
+        Unit::EpochMilliseconds => "ms since 1970",
+        Unit::PerSecond => "a second",
+        Unit::Percent => "%",
+        Unit::Share => "of 1",
+    }
+}
+
+#[test]
+#[allow(clippy::disallowed_methods)] // A page of the repository, no data.
+fn the_page_is_up_to_date() {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/metrics.md");
+    let expected = document();
+    if std::env::var_os("REGENERATE").is_some() {
+        std::fs::write(&path, &expected).unwrap();
+    }
+    let found = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(
+        found == expected,
+        "docs/metrics.md is old: REGENERATE=1 cargo test -p server --bin grampus document"
+    );
+}

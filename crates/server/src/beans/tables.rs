@@ -1,0 +1,119 @@
+//! Two beans for all tables: attributes of each, named by it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use base::env::{Clock, Env};
+use base::metrics::{Scope, Source};
+use cell::schema::TableName;
+use engine::region::RegionFigures;
+use regionserver::RegionServer;
+
+use crate::beans::regions::put_table;
+use crate::beans::sums::Sums;
+
+base::figures! {
+    /// What a table says of itself beside [`Sums`]; names are the ends of HBase's, behind `Namespace_NS_table_T_metric_`.
+    pub(super) struct OneTable in "RegionServer,sub=Tables" {
+        /// Bytes of files and memstores.
+        bytes: Gauge<u64> = "tableSize" in Bytes,
+        /// Rows read and mutations.
+        requests: Counted = "totalRequestCount",
+    }
+}
+
+base::figures! {
+    /// What is said of all tables together.
+    pub(super) struct AllTables in "RegionServer,sub=Tables" {
+        /// Tables that have a region here.
+        tables: Gauge<u64> = "numTables",
+    }
+}
+
+base::absent! {
+    /// What is not kept of each table here.
+    pub(super) struct NotOfTables in "RegionServer,sub=Tables" {
+        /// How long a split took: it is the master's work.
+        Times = "splitTime",
+    }
+}
+
+/// What becomes of the cells of all tables of a server.
+pub(super) struct Tables {
+    server: Arc<RegionServer>,
+    clock: Arc<dyn Clock>,
+}
+
+impl Tables {
+    pub(super) fn new(server: &Arc<RegionServer>, env: &Env) -> Tables {
+        Tables { server: server.clone(), clock: env.clock.clone() }
+    }
+
+    /// The figures of the regions of each table.
+    fn regions(&self) -> BTreeMap<TableName, Vec<RegionFigures>> {
+        let mut tables: BTreeMap<TableName, Vec<RegionFigures>> = BTreeMap::new();
+        for region in self.server.regions().all() {
+            tables.entry(region.info().table.clone()).or_default().push(region.figures());
+        }
+        tables
+    }
+}
+
+impl Source for Tables {
+    fn show(&self, scope: &mut Scope<'_>) {
+        let now_ms = self.clock.now_ms();
+        let regions = self.regions();
+        AllTables { tables: regions.len().into() }.show(scope);
+        for (table, regions) in &regions {
+            let prefix = prefix_of(table);
+            let mut scope = scope.named(&prefix);
+            let (bytes, requests) = regions.iter().fold((0, 0), |(bytes, requests), region| {
+                let files: u64 = region.stores.iter().map(|store| store.file_bytes).sum();
+                (
+                    bytes + files + region.memstore_data_bytes,
+                    requests + region.read_requests + region.write_requests,
+                )
+            });
+            OneTable { bytes: bytes.into(), requests: requests.into() }.show(&mut scope);
+            Sums::of(regions, now_ms).show(&mut scope);
+            NotOfTables.show(&mut scope);
+        }
+        for (table, instruments) in self.server.instruments().tables() {
+            instruments.work.show(&mut scope.named(&prefix_of(&table)));
+        }
+    }
+
+    fn roll(&self) {
+        self.server.instruments().tables().iter().for_each(|(_, of)| of.work.roll());
+    }
+}
+
+/// How long what clients ask of all tables of a server takes.
+pub(super) struct Latencies {
+    server: Arc<RegionServer>,
+}
+
+impl Latencies {
+    pub(super) fn new(server: &Arc<RegionServer>) -> Latencies {
+        Latencies { server: server.clone() }
+    }
+}
+
+impl Source for Latencies {
+    fn show(&self, scope: &mut Scope<'_>) {
+        for (table, instruments) in self.server.instruments().tables() {
+            instruments.latencies.show(&mut scope.named(&prefix_of(&table)));
+        }
+    }
+
+    fn roll(&self) {
+        self.server.instruments().tables().iter().for_each(|(_, of)| of.latencies.roll());
+    }
+}
+
+fn prefix_of(table: &TableName) -> String {
+    let mut prefix = String::new();
+    put_table(&mut prefix, table);
+    prefix.push_str("_metric_");
+    prefix
+}

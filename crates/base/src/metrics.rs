@@ -13,6 +13,10 @@
 //!
 //! Not here: queries (`web`).
 
+/// Whether anything is counted: in every build but those of `RUSTFLAGS="--cfg uncounted"`, which are made to see what counting
+/// costs (bench/counting).
+pub const COUNTING: bool = cfg!(not(uncounted));
+
 mod absent;
 mod counter;
 mod counts;

@@ -7,6 +7,7 @@ mod files;
 mod region;
 mod server;
 mod table;
+mod tally;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -15,13 +16,16 @@ use std::time::Duration;
 use cell::schema::TableName;
 
 pub(crate) use files::{CompactionWork, FlushWork};
+pub(crate) use region::RegionCounts;
 pub use region::{Operation, RegionInstruments};
 pub use server::ServerInstruments;
 pub use table::{TableInstruments, TableLatencies, TableWork};
+use tally::Tally;
 
 /// What all regions of a server count, and each of its tables.
 pub struct Instruments {
     server: Arc<ServerInstruments>,
+    tally: Arc<Tally>,
     // Those of which a region is open.
     tables: Mutex<BTreeMap<TableName, Weak<TableInstruments>>>,
 }
@@ -29,12 +33,23 @@ pub struct Instruments {
 impl Instruments {
     /// Nothing counted yet; `now` is a time of the monotonic clock.
     pub fn begin(now: Duration) -> Instruments {
-        Instruments { server: Arc::new(ServerInstruments::begin(now)), tables: Mutex::default() }
+        Instruments {
+            server: Arc::new(ServerInstruments::begin(now)),
+            tally: Arc::default(),
+            tables: Mutex::default(),
+        }
     }
 
     /// Those of all regions together.
     pub fn server(&self) -> &Arc<ServerInstruments> {
         &self.server
+    }
+
+    /// Tells the server's meters what its regions counted; for who is about to look at them.
+    pub fn tell_meters(&self) {
+        let requests = self.tally.requests();
+        self.server.read_rows.tell(requests.reads);
+        self.server.written_rows.tell(requests.writes);
     }
 
     /// Tables that have a region here, in order of their names.
@@ -52,7 +67,7 @@ impl Instruments {
             tables.insert(table.clone(), Arc::downgrade(&begun));
             begun
         });
-        RegionInstruments::new(self.server.clone(), of_table)
+        RegionInstruments::new(self.server.clone(), self.tally.clone(), of_table)
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<TableName, Weak<TableInstruments>>> {

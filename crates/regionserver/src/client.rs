@@ -85,7 +85,9 @@ impl ClientService for Client {
         request: CellRequest<proto::GetRequest>,
     ) -> BoxFuture<'_, Answer<CellReply<proto::GetResponse>>> {
         Box::pin(async move {
-            Ok(into_reply(get::get(&self.0, &(&request.message).into(), CallContext::LOCAL).await?))
+            let request = (&request.message).into();
+            let (answered, _) = get::get(&self.0, &request, CallContext::LOCAL).await?;
+            Ok(into_reply(answered))
         })
     }
 

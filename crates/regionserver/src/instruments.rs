@@ -3,8 +3,6 @@
 base::instruments! {
     /// The calls of clients to a region server.
     pub struct RequestInstruments in "RegionServer,sub=Server" {
-        /// Calls of clients; one of many rows is one.
-        requests: Counter = "totalRequestCount",
         /// Calls of `Get`.
         gets: Counter = "rpcGetRequestCount",
         /// Calls of `Scan`.
@@ -17,5 +15,12 @@ base::instruments! {
         mutates: Counter = "rpcMutateRequestCount",
         /// Scanners dropped because their clients had been silent too long.
         leases_expired: Counter = "scannerLeaseExpiredCount",
+    }
+}
+
+impl RequestInstruments {
+    /// All calls of clients; one of many rows is one.
+    pub fn calls(&self) -> u64 {
+        [&self.gets, &self.scans, &self.multis, &self.mutates].iter().map(|kind| kind.get()).sum()
     }
 }

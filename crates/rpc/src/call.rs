@@ -129,12 +129,14 @@ pub struct Reply {
     pub message: Bytes,
     /// Cells behind it; only for a connection with a codec.
     pub cells: CellBlock,
+    /// When the service was done, by the monotonic clock, if it looked: the clock need not be read again.
+    pub ended: Option<Duration>,
 }
 
 impl Reply {
     /// An answer without cells.
     pub fn message(message: impl Into<Bytes>) -> Reply {
-        Reply { message: message.into(), cells: CellBlock::new() }
+        Reply { message: message.into(), ..Reply::default() }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+use crate::metrics::COUNTING;
 use crate::metrics::shards::Shards;
 
 /// Counts that only grow, in a struct `P` of them: one cache line for each thread that counts, and none before it does.
@@ -30,7 +31,9 @@ impl<P: Default> Counts<P> {
     /// Adds `amount` to the count that `of` chooses.
     #[inline]
     pub fn add(&self, of: impl FnOnce(&P) -> &AtomicU64, amount: u64) {
-        of(self.0.own()).fetch_add(amount, Relaxed);
+        if COUNTING {
+            of(self.0.own()).fetch_add(amount, Relaxed);
+        }
     }
 
     /// Adds one.

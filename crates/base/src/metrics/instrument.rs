@@ -261,7 +261,7 @@ mod tests {
     #[test]
     fn a_meter_shows_its_rates() {
         let meter = Meter::begin(Duration::ZERO);
-        meter.add(50);
+        meter.tell(50);
         let shown = shown(&meter);
         assert_eq!((shown.of("Get_count"), shown.of("Get_mean_rate")), (Some("50"), Some("5.0")));
         assert_eq!(shown.of("Get_15min_rate"), Some("5.0"));

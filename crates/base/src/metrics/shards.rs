@@ -23,7 +23,7 @@ impl<T: Default> Shards<T> {
     /// The part of this thread.
     #[inline]
     pub(super) fn own(&self) -> &T {
-        self.parts[shard_of_thread(self.parts.len())].get_or_init(Box::default)
+        self.parts[shard_of_thread()].get_or_init(Box::default)
     }
 
     /// All that were written to.
@@ -41,22 +41,28 @@ pub(super) fn shard_count() -> usize {
     })
 }
 
-/// Which of `count` parts, a power of two, is this thread's.
+/// Which of the [`shard_count`] parts is this thread's.
 ///
 /// Threads are numbered as they first count, so the runtimes' threads, started together, get shards of their own.
 #[inline]
-pub(super) fn shard_of_thread(count: usize) -> usize {
-    static NEXT: AtomicUsize = AtomicUsize::new(0);
+pub(super) fn shard_of_thread() -> usize {
+    // An Option would be two words to look at.
+    const NONE: usize = usize::MAX;
     thread_local! {
-        static INDEX: Cell<Option<usize>> = const { Cell::new(None) };
+        static INDEX: Cell<usize> = const { Cell::new(NONE) };
     }
-    let index = INDEX.with(|index| match index.get() {
-        Some(index) => index,
-        None => {
-            let new = NEXT.fetch_add(1, Ordering::Relaxed);
-            index.set(Some(new));
+    INDEX.with(|index| match index.get() {
+        NONE => {
+            let new = next_shard();
+            index.set(new);
             new
         }
-    });
-    index & (count - 1)
+        known => known,
+    })
+}
+
+#[cold]
+fn next_shard() -> usize {
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    NEXT.fetch_add(1, Ordering::Relaxed) & (shard_count() - 1)
 }

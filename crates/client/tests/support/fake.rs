@@ -512,5 +512,5 @@ fn encode(cells: &[KeyValue]) -> Bytes {
 }
 
 fn reply(message: impl Message, cells: Bytes) -> Reply {
-    Reply { message: message.encode_to_vec().into(), cells: cells.into() }
+    Reply { message: message.encode_to_vec().into(), cells: cells.into(), ..Reply::default() }
 }

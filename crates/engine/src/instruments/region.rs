@@ -7,6 +7,7 @@ use std::time::Duration;
 use base::metrics::{Counts, Times};
 
 use crate::instruments::files::{CompactionWork, FlushWork};
+use crate::instruments::tally::Tally;
 use crate::instruments::{ServerInstruments, TableInstruments};
 
 /// HBase's bound: what takes longer is counted as slow.
@@ -39,19 +40,30 @@ pub enum Operation {
 pub struct RegionInstruments {
     server: Arc<ServerInstruments>,
     table: Arc<TableInstruments>,
-    counts: Counts<RegionCounts>,
+    counts: Arc<Counts<RegionCounts>>,
+    tally: Arc<Tally>,
+    // Where this region is in the server's tally and in its table's.
+    places: (u64, u64),
+}
+
+impl Drop for RegionInstruments {
+    fn drop(&mut self) {
+        self.tally.leave(self.places.0);
+        self.table.tally.leave(self.places.1);
+    }
 }
 
 /// What a region counts for itself.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(crate) struct RegionCounts {
-    /// Rows read by gets and scans.
-    pub(crate) reads: AtomicU64,
+    /// Rows read by scans.
+    pub(crate) scanned: AtomicU64,
     /// Rows that filters kept from clients.
     pub(crate) filtered_reads: AtomicU64,
     /// Mutations.
     pub(crate) writes: AtomicU64,
+    /// Rows read by gets.
     pub(crate) gets: AtomicU64,
     /// Calls of scans.
     pub(crate) scans: AtomicU64,
@@ -66,9 +78,22 @@ pub(crate) struct RegionCounts {
     pub(crate) compacted_files: AtomicU64,
 }
 
+impl RegionCounts {
+    /// Rows read by gets and scans.
+    pub(crate) fn reads(counts: &Counts<RegionCounts>) -> u64 {
+        counts.get(|of| &of.gets) + counts.get(|of| &of.scanned)
+    }
+}
+
 impl RegionInstruments {
-    pub(super) fn new(server: Arc<ServerInstruments>, table: Arc<TableInstruments>) -> RegionInstruments {
-        RegionInstruments { server, table, counts: Counts::default() }
+    pub(super) fn new(
+        server: Arc<ServerInstruments>,
+        tally: Arc<Tally>,
+        table: Arc<TableInstruments>,
+    ) -> RegionInstruments {
+        let counts = Arc::default();
+        let places = (tally.join(&counts), table.tally.join(&counts));
+        RegionInstruments { server, table, counts, tally, places }
     }
 
     /// Those of the server.
@@ -124,22 +149,17 @@ impl RegionInstruments {
     pub(crate) fn note_rows_got(&self, rows: u64) {
         if rows > 0 {
             self.counts.add(|of| &of.gets, rows);
-            self.note_reads(rows);
         }
     }
 
-    /// So many rows were read, by Gets and scans.
-    pub fn note_reads(&self, rows: u64) {
-        self.counts.add(|of| &of.reads, rows);
-        self.server.read_rows.add(rows);
-        self.table.latencies.read_rows.add(rows);
+    /// So many rows were read by a scan.
+    pub fn note_rows_scanned(&self, rows: u64) {
+        self.counts.add(|of| &of.scanned, rows);
     }
 
     /// So many mutations are to be made.
     pub(crate) fn note_writes(&self, mutations: u64) {
         self.counts.add(|of| &of.writes, mutations);
-        self.server.written_rows.add(mutations);
-        self.table.latencies.written_rows.add(mutations);
     }
 
     /// Filters kept so many rows from a client.

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::instruments::files::{CompactionPlaces, FlushPlaces};
+use crate::instruments::tally::Tally;
 
 /// What the regions of a table count.
 pub struct TableInstruments {
@@ -10,12 +11,24 @@ pub struct TableInstruments {
     pub latencies: TableLatencies,
     /// What became of their cells.
     pub work: TableWork,
+    pub(super) tally: Tally,
 }
 
 impl TableInstruments {
     /// Nothing counted yet; `now` is a time of the monotonic clock.
     pub fn begin(now: Duration) -> TableInstruments {
-        TableInstruments { latencies: TableLatencies::begin(now), work: TableWork::begin(now) }
+        TableInstruments {
+            latencies: TableLatencies::begin(now),
+            work: TableWork::begin(now),
+            tally: Tally::default(),
+        }
+    }
+
+    /// Tells the meters what the regions counted; for who is about to look at them.
+    pub fn tell_meters(&self) {
+        let requests = self.tally.requests();
+        self.latencies.read_rows.tell(requests.reads);
+        self.latencies.written_rows.tell(requests.writes);
     }
 }
 

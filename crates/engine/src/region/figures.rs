@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 use bytes::Bytes;
 
-use crate::instruments::RegionInstruments;
+use crate::instruments::{RegionCounts, RegionInstruments};
 use crate::region::Region;
 
 /// Counted as it happens.
@@ -145,7 +145,7 @@ impl Region {
             stores: stores.collect(),
             memstore_bytes: view.memstore_bytes(),
             memstore_data_bytes: view.stores.iter().map(|store| store.data_bytes()).sum(),
-            read_requests: counts.get(|of| &of.reads),
+            read_requests: RegionCounts::reads(counts),
             filtered_reads: counts.get(|of| &of.filtered_reads),
             write_requests: counts.get(|of| &of.writes),
             gets: counts.get(|of| &of.gets),

@@ -182,7 +182,7 @@ impl Region {
         let mut scanner = self.scanner(scan)?;
         let mut list = CellList::default();
         while drive(&mut scanner, &mut Limits::default(), &mut list).await?.stopped != Stopped::Exhausted {}
-        self.instruments.note_reads(list.results.len() as u64);
+        self.instruments.note_rows_scanned(list.results.len() as u64);
         Ok(list)
     }
 

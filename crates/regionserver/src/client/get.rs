@@ -6,6 +6,7 @@ mod request;
 
 use std::time::Duration;
 
+use base::metrics::COUNTING;
 use cell::query::Get;
 use engine::Region;
 use engine::region::Reads;
@@ -21,25 +22,25 @@ use crate::quotas::Planned;
 use crate::server::RegionServer;
 pub(super) use request::GetRequest;
 
-/// Answers a `Get`.
+/// Answers a `Get`, and says when it was done by the monotonic clock if that is known.
 pub(super) async fn get(
     server: &RegionServer,
     request: &GetRequest,
     context: CallContext,
-) -> Answer<Answered<proto::GetResponse>> {
+) -> Answer<(Answered<proto::GetResponse>, Option<Duration>)> {
     let region = server.regions().find(&request.region)?;
-    let _timed = TimedGet::begin(server, &region, &context);
+    let timed = TimedGet::begin(server, &region, &context);
     let mut quota = server.admit(&context, &region, || Planned { gets: 1, ..Planned::default() })?;
     let mut cells = CellBlock::new();
     let get = request.get()?;
     let from = &mut RowsFrom::Region(&region);
     let result = read(server, from, &get, context.get_form, &mut cells).await?;
     quota.has_read(cells.len() + result_bytes(&result));
-    Ok((proto::GetResponse { result: Some(result) }, cells))
+    Ok(((proto::GetResponse { result: Some(result) }, cells), timed.end()))
 }
 
-/// A call of `Get` that is under way; its region's instruments are told how long it took when it is dropped, for that makes the
-/// future of the call no larger.
+/// A call of `Get` that is under way; its region's instruments are told how long it took when it ends or, if it fails, when it is
+/// dropped.
 struct TimedGet<'a> {
     server: &'a RegionServer,
     region: &'a Region,
@@ -51,12 +52,25 @@ impl<'a> TimedGet<'a> {
         let begun = context.begun.unwrap_or_else(|| server.env().clock.monotonic());
         TimedGet { server, region, begun }
     }
+
+    /// The row was read: when, if anything is counted.
+    fn end(self) -> Option<Duration> {
+        let ended = COUNTING.then(|| self.note());
+        // It was noted.
+        std::mem::forget(self);
+        ended
+    }
+
+    fn note(&self) -> Duration {
+        let ended = self.server.env().clock.monotonic();
+        self.region.instruments().note_gets(1, ended.saturating_sub(self.begun));
+        ended
+    }
 }
 
 impl Drop for TimedGet<'_> {
     fn drop(&mut self) {
-        let took = self.server.env().clock.monotonic().saturating_sub(self.begun);
-        self.region.instruments().note_gets(1, took);
+        self.note();
     }
 }
 

@@ -32,19 +32,20 @@ impl Service for ClientRpc {
         count(server.requests(), method);
         // A future for each method, so that a small call does not pay for the largest one's.
         match method {
-            "Get" => {
-                boxed(async move { reply(get::get(&server, &get::GetRequest::of(param)?, context).await?) })
-            }
+            "Get" => boxed(async move {
+                let (answered, ended) = get::get(&server, &get::GetRequest::of(param)?, context).await?;
+                Ok(Reply { ended, ..reply(answered)? })
+            }),
             "Mutate" => {
                 boxed(async move { reply(mutate::mutate(&server, &decode(param)?, cells, context).await?) })
             }
             "Multi" => boxed(async move {
                 let (message, cells) = multi::multi(&server, param, cells, context).await?;
-                Ok(Reply { message, cells })
+                Ok(Reply { message, cells, ended: None })
             }),
             "Scan" => boxed(async move {
                 let (message, cells) = scan::scan(&server, &decode(param)?, context).await?.finish();
-                Ok(Reply { message, cells })
+                Ok(Reply { message, cells, ended: None })
             }),
             "ExecService" => boxed(async move {
                 let response = endpoints::exec_service(&server, &decode(param)?).await?;
@@ -68,7 +69,6 @@ fn count(requests: &RequestInstruments, method: &str) {
         _ => return,
     };
     of_kind.increment();
-    requests.requests.increment();
 }
 
 fn boxed(
@@ -107,7 +107,7 @@ fn decode<M: Message + Default>(param: Bytes) -> Answer<M> {
 }
 
 fn reply((message, cells): (impl Message, CellBlock)) -> Answer<Reply> {
-    Ok(Reply { message: message.encode_to_vec().into(), cells })
+    Ok(Reply { message: message.encode_to_vec().into(), cells, ended: None })
 }
 
 /// An exception as the RPC server sends it.

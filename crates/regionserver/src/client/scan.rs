@@ -194,7 +194,7 @@ async fn fetch(
         let begun = clock.monotonic();
         match engine::scanner::drive(&mut open.scanner, &mut limits, &mut results).await {
             Ok(progress) => {
-                open.region.instruments().note_reads(results.len() as u64);
+                open.region.instruments().note_rows_scanned(results.len() as u64);
                 let rows = RowsRead::since(before, open.scanner.rows_seen_and_returned());
                 open.region.instruments().note_filtered(rows.filtered);
                 if request.track_scan_metrics() {

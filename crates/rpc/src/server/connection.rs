@@ -15,6 +15,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use base::env::{Env, Stream};
+use base::metrics::COUNTING;
 use base::{BoxFuture, compression};
 use bytes::Bytes;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -419,11 +420,15 @@ impl Connection<'_> {
         if let Err(failure) = &done.outcome {
             self.instruments.count_failure(&failure.class);
         }
+        let ended = done.outcome.as_ref().ok().and_then(|reply| reply.ended);
         let unsent_before = self.outbox.unsent();
         self.outbox.push(done.call_id, done.outcome, self.info.compressor);
         // At once: the service has given back what it took, and others must not take it too.
         self.unread.set(self.outbox.unsent());
-        self.now = self.env.clock.monotonic();
+        if !COUNTING {
+            return;
+        }
+        self.now = ended.unwrap_or_else(|| self.env.clock.monotonic());
         self.count(done.begun, self.outbox.unsent() - unsent_before);
     }
 

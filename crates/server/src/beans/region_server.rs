@@ -38,6 +38,8 @@ base::figures! {
         logs: Gauge<u64> = "hlogFileCount",
         /// Rows read and mutations.
         row_requests: Counted = "totalRowActionRequestCount",
+        /// Calls of clients; one of many rows is one.
+        calls: Counted = "totalRequestCount",
         /// Rows that clients read in a second, over the last minute.
         read_rate: Gauge<f64> = "readRequestRatePerSecond" in PerSecond,
         /// Mutations that they made in a second, over the last minute.
@@ -190,6 +192,7 @@ pub(crate) fn beans(
     let of_server = bean("RegionServer,sub=Server");
     let (of, of_identity, clock) = (server.clone(), identity.clone(), env.clock.clone());
     of_server.read(move || {
+        of.instruments().tell_meters();
         let regions: Vec<_> = of.regions().all().iter().map(|region| region.figures()).collect();
         let figures = server_figures(&of, &regions, &of_identity, clock.monotonic());
         (figures, Sums::of(&regions, clock.now_ms()))
@@ -238,6 +241,7 @@ fn server_figures(
             .map(|region| region.read_requests + region.write_requests)
             .sum::<u64>()
             .into(),
+        calls: server.requests().calls().into(),
         read_rate: instruments.read_rows.rates(now).one_minute.into(),
         write_rate: instruments.written_rows.rates(now).one_minute.into(),
         local_percent: 100.0.into(),

@@ -102,6 +102,7 @@ impl Latencies {
 impl Source for Latencies {
     fn show(&self, scope: &mut Scope<'_>) {
         for (table, instruments) in self.server.instruments().tables() {
+            instruments.tell_meters();
             instruments.latencies.show(&mut scope.named(&prefix_of(&table)));
         }
     }

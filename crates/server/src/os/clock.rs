@@ -1,20 +1,23 @@
 //! The system's clocks.
 #![allow(clippy::disallowed_methods, reason = "this is the clock that all others take through Env")]
 
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use base::BoxFuture;
 use base::env::Clock;
 
+/// Nanoseconds of a second.
+const SECOND_NANOS: i64 = 1_000_000_000;
+
 /// Wall clock, monotonic clock and tokio's timers.
 pub struct SystemClock {
-    start: Instant,
+    start: libc::timespec,
 }
 
 impl SystemClock {
     /// A clock whose monotonic time begins now.
     pub fn start() -> SystemClock {
-        SystemClock { start: Instant::now() }
+        SystemClock { start: monotonic_now() }
     }
 }
 
@@ -25,10 +28,25 @@ impl Clock for SystemClock {
     }
 
     fn monotonic(&self) -> Duration {
-        self.start.elapsed()
+        // Read several times a call. std's own way (Instant) costs twice as much, for it serves clocks that go back.
+        let (now, start) = (monotonic_now(), self.start);
+        let (seconds, nanos) = (now.tv_sec - start.tv_sec, now.tv_nsec - start.tv_nsec);
+        let borrowed = nanos < 0;
+        Duration::new(
+            (seconds - i64::from(borrowed)) as u64,
+            (nanos + if borrowed { SECOND_NANOS } else { 0 }) as u32,
+        )
     }
 
     fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()> {
         Box::pin(tokio::time::sleep(duration))
     }
+}
+
+/// Time since some moment before the start of this process.
+fn monotonic_now() -> libc::timespec {
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: it writes to `now` only. It cannot fail: the clock is one that every Linux has.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut now) };
+    now
 }

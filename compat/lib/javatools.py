@@ -144,6 +144,7 @@ class Endpoint:
         self.master = 16000 + port_offset
         self.region_server = 16020 + port_offset
         self.pages = 16030 + port_offset
+        self.master_pages = 16010 + port_offset
 
     def ports(self):
         return [self.zookeeper, self.master, self.region_server]

@@ -18,6 +18,7 @@
 pub const COUNTING: bool = cfg!(not(uncounted));
 
 mod absent;
+mod chunks;
 mod counter;
 mod counts;
 mod declared;
@@ -35,6 +36,7 @@ mod show;
 mod testing;
 
 pub use absent::show_absent;
+pub use chunks::Chunks;
 pub use counter::Counter;
 pub use counts::Counts;
 pub use declared::{Declared, Declares, Kind, Unit};
@@ -45,4 +47,4 @@ pub use jmx::{Jmx, JmxOptions};
 pub use meter::{Meter, Rates};
 pub use prometheus::{Prometheus, PrometheusOptions};
 pub use registry::{Bean, Registry};
-pub use show::{Name, Number, Scope, Show, Source};
+pub use show::{Name, Number, Scope, Show, Source, TimesSoFar};

@@ -7,6 +7,7 @@
 
 mod listener;
 mod page;
+mod streamed;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,12 +18,18 @@ use axum::http::{StatusCode, header};
 use axum::response::{Html, IntoResponse, Redirect, Response};
 use axum::routing::get;
 use base::env::Listener;
-use base::metrics::{Jmx, JmxOptions, Prometheus, PrometheusOptions, Registry};
+use base::metrics::{Chunks, Jmx, JmxOptions, Prometheus, PrometheusOptions, Registry};
+use base::pool::Pool;
 use serde_json::Value;
 
 pub use page::{Section, StatusPage};
+use streamed::streamed;
 
 const JSON_TYPE: &str = "application/json; charset=utf8";
+const JAVASCRIPT_TYPE: &str = "application/javascript; charset=utf8";
+const PROMETHEUS_TYPE: &str = "text/plain;charset=utf-8";
+/// Threads that write long answers, and so how many are written at once.
+const WRITERS: usize = 2;
 
 /// What a role tells the world about itself; asked anew for each page.
 pub trait Facts: Send + Sync + 'static {
@@ -44,70 +51,105 @@ pub async fn serve(listener: Box<dyn Listener>, facts: Arc<dyn Facts>) {
         .route("/jmx", get(jmx))
         .route("/prometheus", get(prometheus))
         .route("/conf", get(conf))
-        .with_state(facts);
+        .with_state(Arc::new(Role { facts, writers: Pool::new("pages", WRITERS) }));
     // Never returns: an accept error is passed over by the listener.
     let _ = axum::serve(listener::Connections(listener), router).await;
 }
 
-type Role = State<Arc<dyn Facts>>;
-
-async fn root(State(facts): Role) -> Redirect {
-    Redirect::temporary(facts.status_path())
+/// What the pages are about, and who writes the long ones.
+struct Role {
+    facts: Arc<dyn Facts>,
+    writers: Pool,
 }
 
-async fn status(State(facts): Role) -> Html<String> {
-    Html(facts.status().render())
+type OfRole = State<Arc<Role>>;
+
+impl Role {
+    /// Beans as a long answer.
+    fn beans(
+        &self,
+        content_type: &'static str,
+        write: impl FnOnce(&Registry, Chunks) + Send + 'static,
+    ) -> Response {
+        let facts = self.facts.clone();
+        let clock = facts.metrics().clock().clone();
+        streamed(&self.writers, clock, content_type, move |out| write(facts.metrics(), out))
+    }
+}
+
+async fn root(State(role): OfRole) -> Redirect {
+    Redirect::temporary(role.facts.status_path())
+}
+
+async fn status(State(role): OfRole) -> Html<String> {
+    Html(role.facts.status().render())
 }
 
 /// `/jmx[?qry=PATTERN]` and `/jmx?get=BEAN::ATTRIBUTE`, with `description=true` and `callback=FUNCTION`, as Hadoop's
 /// servlet answers them.
-async fn jmx(State(facts): Role, Query(query): Query<HashMap<String, String>>) -> Response {
+async fn jmx(State(role): OfRole, Query(query): Query<HashMap<String, String>>) -> Response {
     let descriptions = query.get("description").is_some_and(|value| value == "true");
+    let callback = query.get("callback").filter(|callback| is_name(callback)).cloned();
+    let content_type = if callback.is_some() { JAVASCRIPT_TYPE } else { JSON_TYPE };
     let Some(wanted) = query.get("get") else {
-        let pattern = query.get("qry");
-        let mut jmx = Jmx::new(JmxOptions { only: None, descriptions });
-        facts.metrics().show(&|name| pattern.is_none_or(|pattern| matches(pattern, name)), &mut jmx);
-        return shown(jmx.finish(), query.get("callback"));
+        let pattern = query.get("qry").cloned();
+        let options = JmxOptions { only: None, descriptions, callback };
+        return role.beans(content_type, move |beans, out| {
+            let mut jmx = Jmx::new(options, out);
+            beans.show(&|name| pattern.as_ref().is_none_or(|pattern| matches(pattern, name)), &mut jmx);
+            jmx.finish();
+        });
     };
     let Some((bean, attribute)) = wanted.split_once("::").filter(|(_, rest)| !rest.contains("::")) else {
         let error = serde_json::json!({"result": "ERROR", "message": "query format is not as expected."});
         return json(StatusCode::BAD_REQUEST, &error);
     };
-    let mut jmx = Jmx::new(JmxOptions { only: Some(attribute.to_owned()), descriptions });
-    facts.metrics().show(&|name| name == bean, &mut jmx);
-    if jmx.attributes() == 0 {
+    let bean = bean.to_owned();
+    let options = JmxOptions { only: Some(attribute.to_owned()), descriptions, callback };
+    if !has_attribute(&role, &bean, &options).await {
         let error =
             serde_json::json!({"beans": [], "result": "ERROR", "message": "No beans matching query."});
         return json(StatusCode::NOT_FOUND, &error);
     }
-    shown(jmx.finish(), query.get("callback"))
+    role.beans(content_type, move |beans, out| {
+        let mut jmx = Jmx::new(options, out);
+        beans.show(&|name| name == bean, &mut jmx);
+        jmx.finish();
+    })
 }
 
-/// JSON, or a call of the function that a page of another origin wants it in.
-fn shown(json: Vec<u8>, callback: Option<&String>) -> Response {
-    let is_of_name = |byte: u8| byte.is_ascii_alphanumeric() || b"_.$".contains(&byte);
-    match callback.filter(|callback| callback.bytes().all(is_of_name)) {
-        None => ([(header::CONTENT_TYPE, JSON_TYPE)], json).into_response(),
-        Some(callback) => {
-            let called = [callback.as_bytes(), b"(", &json, b");"].concat();
-            ([(header::CONTENT_TYPE, "application/javascript; charset=utf8")], called).into_response()
-        }
-    }
+/// Whether the bean has what is wanted of it: an answer says so at its very beginning.
+async fn has_attribute(role: &Role, bean: &str, options: &JmxOptions) -> bool {
+    let (facts, bean, options) = (role.facts.clone(), bean.to_owned(), options.clone());
+    let count = role.writers.run(move || {
+        let mut jmx = Jmx::new(options, Chunks::new(|_| false));
+        facts.metrics().show(&|name| name == bean, &mut jmx);
+        jmx.attributes()
+    });
+    count.await > 0
+}
+
+/// Whether a page of another origin may have its answer as a call of this function, and not as a call of anything else.
+fn is_name(callback: &str) -> bool {
+    callback.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_.$".contains(&byte))
 }
 
 /// `/prometheus[?qry=PART][&description=true]`: all metrics, or those with this part in their names, as HBase 2.6 answers.
-async fn prometheus(State(facts): Role, Query(query): Query<HashMap<String, String>>) -> Response {
+async fn prometheus(State(role): OfRole, Query(query): Query<HashMap<String, String>>) -> Response {
     let options = PrometheusOptions {
         containing: query.get("qry").cloned(),
         descriptions: query.get("description").is_some_and(|value| value == "true"),
     };
-    let mut prometheus = Prometheus::new(options);
-    facts.metrics().show(&|_| true, &mut prometheus);
-    ([(header::CONTENT_TYPE, "text/plain;charset=utf-8")], prometheus.finish()).into_response()
+    role.beans(PROMETHEUS_TYPE, move |beans, out| {
+        let mut prometheus = Prometheus::new(options, out);
+        beans.show(&|_| true, &mut prometheus);
+        prometheus.finish();
+    })
 }
 
-async fn conf(State(facts): Role) -> Response {
-    let properties: Vec<Value> = facts
+async fn conf(State(role): OfRole) -> Response {
+    let properties: Vec<Value> = role
+        .facts
         .configuration()
         .into_iter()
         .map(|(key, value, source)| {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::metrics::{Counter, Declared, Histogram, Interval, Kind, Meter, Scope};
+use crate::metrics::{Counter, Declared, Histogram, Interval, Kind, Meter, Scope, TimesSoFar};
 
 /// A field of [`instruments`](crate::instruments).
 pub trait Instrument {
@@ -97,8 +97,9 @@ impl Instrument for Times {
     }
 
     fn show(&self, declared: &Declared, scope: &mut Scope<'_>) {
-        let interval = self.0.interval();
-        show_interval(declared, scope, self.0.count(), &interval, MILLISECOND);
+        let (interval, count) = (self.0.interval(), self.0.count());
+        show_interval(declared, scope, count, &interval, MILLISECOND);
+        scope.times(declared, TimesSoFar { count, sum_us: self.0.sum() }, &interval);
         show_ranges(declared, scope, &interval, &TIME_RANGES, MILLISECOND);
     }
 

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use crate::metrics::{Name, Number, Show};
+use crate::metrics::{Chunks, Name, Number, Show};
 
 /// What of the beans is wanted.
 #[derive(Clone, Debug, Default)]
@@ -11,21 +11,26 @@ pub struct JmxOptions {
     pub only: Option<String>,
     /// What each attribute means goes with it.
     pub descriptions: bool,
+    /// The answer is a call of this function of JavaScript.
+    pub callback: Option<String>,
 }
 
 /// Writes what it is shown, attribute by attribute: nothing is kept of a bean but its text.
-#[derive(Debug)]
 pub struct Jmx {
     options: JmxOptions,
-    out: Vec<u8>,
+    out: Chunks,
     beans: usize,
     attributes: usize,
 }
 
 impl Jmx {
-    /// An answer without beans.
-    pub fn new(options: JmxOptions) -> Jmx {
-        Jmx { options, out: b"{\n  \"beans\": [".to_vec(), beans: 0, attributes: 0 }
+    /// An answer without beans, which goes to `out`.
+    pub fn new(options: JmxOptions, mut out: Chunks) -> Jmx {
+        if let Some(function) = &options.callback {
+            out.text.extend([function.as_bytes(), b"("].concat());
+        }
+        out.text.extend_from_slice(b"{\n  \"beans\": [");
+        Jmx { options, out, beans: 0, attributes: 0 }
     }
 
     /// Attributes so far, without those that say what a bean is.
@@ -33,10 +38,13 @@ impl Jmx {
         self.attributes
     }
 
-    /// The answer.
-    pub fn finish(mut self) -> Vec<u8> {
-        self.out.extend_from_slice(if self.beans == 0 { b"]\n}" } else { b"\n  ]\n}" });
-        self.out
+    /// Nothing more is shown: the answer is whole.
+    pub fn finish(mut self) {
+        self.out.text.extend_from_slice(if self.beans == 0 { b"]\n}" } else { b"\n  ]\n}" });
+        if self.options.callback.is_some() {
+            self.out.text.extend_from_slice(b");");
+        }
+        self.out.finish();
     }
 
     /// Begins a member of the bean, and says whether it is wanted.
@@ -50,10 +58,11 @@ impl Jmx {
             return false;
         }
         self.attributes += 1;
-        self.out.extend_from_slice(b",\n      \"");
-        self.out.extend_from_slice(tag.as_bytes());
-        name.pieces().iter().for_each(|piece| put_escaped(&mut self.out, piece));
-        self.out.extend_from_slice(b"\": ");
+        self.out.pass_on();
+        self.out.text.extend_from_slice(b",\n      \"");
+        self.out.text.extend_from_slice(tag.as_bytes());
+        name.pieces().iter().for_each(|piece| put_escaped(&mut self.out.text, piece));
+        self.out.text.extend_from_slice(b"\": ");
         true
     }
 
@@ -62,25 +71,26 @@ impl Jmx {
             return;
         }
         if !self.options.descriptions || name.help.is_empty() {
-            return put(&mut self.out);
+            return put(&mut self.out.text);
         }
-        self.out.extend_from_slice(b"{\n        \"description\": \"");
-        put_escaped(&mut self.out, name.help);
-        self.out.extend_from_slice(b"\",\n        \"value\": ");
-        put(&mut self.out);
-        self.out.extend_from_slice(b"\n      }");
+        self.out.text.extend_from_slice(b"{\n        \"description\": \"");
+        put_escaped(&mut self.out.text, name.help);
+        self.out.text.extend_from_slice(b"\",\n        \"value\": ");
+        put(&mut self.out.text);
+        self.out.text.extend_from_slice(b"\n      }");
     }
 }
 
 impl Show for Jmx {
     fn begin(&mut self, bean: &str, modeler_type: &str) {
         let separator: &[u8] = if self.beans == 0 { b"\n    {" } else { b",\n    {" };
-        self.out.extend_from_slice(separator);
+        self.out.text.extend_from_slice(separator);
+        self.out.pass_on();
         self.beans += 1;
-        self.out.extend_from_slice(b"\n      \"name\": ");
-        put_text(&mut self.out, bean);
-        self.out.extend_from_slice(b",\n      \"modelerType\": ");
-        put_text(&mut self.out, modeler_type);
+        self.out.text.extend_from_slice(b"\n      \"name\": ");
+        put_text(&mut self.out.text, bean);
+        self.out.text.extend_from_slice(b",\n      \"modelerType\": ");
+        put_text(&mut self.out.text, modeler_type);
     }
 
     fn tag(&mut self, name: Name<'_>, text: &str) {
@@ -103,7 +113,7 @@ impl Show for Jmx {
     }
 
     fn end(&mut self) {
-        self.out.extend_from_slice(b"\n    }");
+        self.out.text.extend_from_slice(b"\n    }");
     }
 }
 
@@ -126,13 +136,19 @@ fn put_escaped(out: &mut Vec<u8>, text: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::metrics::testing::text_of;
 
     fn name(name: &'static str) -> Name<'static> {
         Name { prefix: "", name, suffix: "", help: "What it is." }
     }
 
     fn shown(options: JmxOptions) -> (serde_json::Value, String, usize) {
-        let mut jmx = Jmx::new(options);
+        let mut attributes = 0;
+        let text = text_of(|out| attributes = show(Jmx::new(options, out)));
+        (serde_json::from_str(&text).unwrap(), text, attributes)
+    }
+
+    fn show(mut jmx: Jmx) -> usize {
         jmx.begin("Hadoop:service=HBase,name=RegionServer,sub=Server", "RegionServer,sub=Server");
         jmx.tag(name("Context"), "region\"server\"");
         jmx.counter(name("requests"), u64::MAX);
@@ -141,8 +157,8 @@ mod tests {
         jmx.begin("empty", "none");
         jmx.end();
         let attributes = jmx.attributes();
-        let text = String::from_utf8(jmx.finish()).unwrap();
-        (serde_json::from_str(&text).unwrap(), text, attributes)
+        jmx.finish();
+        attributes
     }
 
     #[test]
@@ -160,7 +176,8 @@ mod tests {
         let end = "    },\n    {\n      \"name\": \"empty\",\n      \"modelerType\": \"none\"\n    }\n  ]\n}";
         assert!(text.ends_with(end), "{text}");
         assert!(text.contains("\"t\\nGet_mean\": 2.0"), "a double keeps its point");
-        assert_eq!(Jmx::new(JmxOptions::default()).finish(), b"{\n  \"beans\": []\n}");
+        let none = text_of(|out| Jmx::new(JmxOptions::default(), out).finish());
+        assert_eq!(none, "{\n  \"beans\": []\n}");
     }
 
     #[test]
@@ -168,7 +185,7 @@ mod tests {
         for (only, found) in
             [("requests", 1), ("tag.Context", 1), ("Context", 0), ("t\nGet_mean", 1), ("Get_mean", 0)]
         {
-            let options = JmxOptions { only: Some(only.to_owned()), descriptions: false };
+            let options = JmxOptions { only: Some(only.to_owned()), ..JmxOptions::default() };
             let (value, _, attributes) = shown(options);
             assert_eq!(attributes, found, "{only}");
             assert_eq!(value["beans"][0].as_object().unwrap().len(), 2 + found);
@@ -177,7 +194,7 @@ mod tests {
 
     #[test]
     fn descriptions_go_with_their_values() {
-        let options = JmxOptions { only: None, descriptions: true };
+        let options = JmxOptions { descriptions: true, ..JmxOptions::default() };
         let (value, _, _) = shown(options);
         let expected = serde_json::json!({"description": "What it is.", "value": i64::MAX});
         assert_eq!(value["beans"][0]["requests"], expected);

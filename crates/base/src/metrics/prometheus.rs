@@ -1,8 +1,11 @@
 //! Beans as the text that Prometheus reads, with names as HBase 2.6 makes them for its `/prometheus`.
+//!
+//! HBase tells times in whole milliseconds. What takes less is told a second time, as a summary in seconds under a name that begins
+//! with `grampus_`.
 
 use std::io::Write;
 
-use crate::metrics::{Name, Number, Show};
+use crate::metrics::{Chunks, Interval, Name, Number, Show, TimesSoFar};
 
 /// What of the beans is wanted.
 #[derive(Clone, Debug, Default)]
@@ -13,15 +16,15 @@ pub struct PrometheusOptions {
     pub descriptions: bool,
 }
 
-/// Writes what it is shown, a bean at a time: all of its tags are labels of each of its metrics.
-#[derive(Debug)]
+/// Writes what it is shown: the tags of a bean are labels of each of its metrics.
 pub struct Prometheus {
     options: PrometheusOptions,
-    out: Vec<u8>,
+    out: Chunks,
     /// How names of the bean's metrics begin.
     prefix: String,
     labels: Vec<u8>,
     metrics: Vec<Metric>,
+    summaries: Vec<Summary>,
 }
 
 /// A metric whose bean is not whole yet.
@@ -33,22 +36,92 @@ struct Metric {
     help: &'static str,
 }
 
+/// Times of a bean that is not whole yet.
+#[derive(Debug)]
+struct Summary {
+    name: String,
+    help: &'static str,
+    // A share, and the seconds that so many do not exceed.
+    quantiles: [(&'static str, f64); QUANTILES.len()],
+    sum_s: f64,
+    count: u64,
+}
+
+/// The shares that summaries have.
+const QUANTILES: [(&str, f64); 6] =
+    [("0.5", 0.5), ("0.9", 0.9), ("0.95", 0.95), ("0.99", 0.99), ("0.999", 0.999), ("1", 1.0)];
+
+/// Metrics kept until the tags behind them are known: more than any bean has that has tags in its midst, and few beside those of
+/// ten thousand regions.
+const METRICS_KEPT: usize = 2000;
+
+/// How names begin that HBase does not have.
+const OWN: &str = "grampus_";
+
+const SECOND_US: f64 = 1e6;
+
 impl Prometheus {
-    /// An answer without metrics.
-    pub fn new(options: PrometheusOptions) -> Prometheus {
-        Prometheus { options, out: vec![], prefix: String::new(), labels: vec![], metrics: vec![] }
+    /// An answer without metrics, which goes to `out`.
+    pub fn new(options: PrometheusOptions, out: Chunks) -> Prometheus {
+        Prometheus { options, out, prefix: String::new(), labels: vec![], metrics: vec![], summaries: vec![] }
     }
 
-    /// The answer.
-    pub fn finish(self) -> Vec<u8> {
-        self.out
+    /// Nothing more is shown: the answer is whole.
+    pub fn finish(self) {
+        self.out.finish();
     }
 
     fn metric(&mut self, name: Name<'_>, kind: &'static str, value: Number) {
-        let mut metric = Metric { name: self.prefix.clone(), kind, value, help: name.help };
-        put_name(&mut metric.name, name.pieces().iter().flat_map(|piece| piece.chars()));
-        if self.options.containing.as_ref().is_none_or(|part| metric.name.contains(part)) {
-            self.metrics.push(metric);
+        let help = name.help;
+        let name = self.name_of(name);
+        if self.wants(&name) {
+            self.metrics.push(Metric { name, kind, value, help });
+        }
+        if self.metrics.len() == METRICS_KEPT {
+            self.put_metrics();
+        }
+    }
+
+    fn name_of(&self, name: Name<'_>) -> String {
+        let mut made = self.prefix.clone();
+        put_name(&mut made, name.pieces().iter().flat_map(|piece| piece.chars()));
+        made
+    }
+
+    fn wants(&self, name: &str) -> bool {
+        self.options.containing.as_ref().is_none_or(|part| name.contains(part))
+    }
+
+    /// Writes the metrics that are kept, with the labels known so far.
+    fn put_metrics(&mut self) {
+        let mut metrics = std::mem::take(&mut self.metrics);
+        for Metric { name, kind, value, help } in metrics.drain(..) {
+            self.put_head(&name, kind, help);
+            self.put_sample(&name, None, value);
+            self.out.pass_on();
+        }
+        self.metrics = metrics;
+    }
+
+    /// Says what a metric is.
+    fn put_head(&mut self, name: &str, kind: &str, help: &str) {
+        if self.options.descriptions && !help.is_empty() {
+            put(&mut self.out.text, format_args!("# HELP {name} {help}\n"));
+        }
+        put(&mut self.out.text, format_args!("# TYPE {name} {kind}\n"));
+    }
+
+    /// One value, with the labels of the bean and perhaps one more.
+    fn put_sample(&mut self, name: &str, label: Option<(&str, &str)>, value: Number) {
+        put(&mut self.out.text, format_args!("{name}{{"));
+        self.out.text.extend_from_slice(&self.labels);
+        if let Some((label, of)) = label {
+            let between = if self.labels.is_empty() { "" } else { "," };
+            put(&mut self.out.text, format_args!("{between}{label}=\"{of}\""));
+        }
+        match value {
+            Number::Int(value) => put(&mut self.out.text, format_args!("}} {value}\n")),
+            Number::Float(value) => put(&mut self.out.text, format_args!("}} {value:?}\n")),
         }
     }
 }
@@ -87,17 +160,30 @@ impl Show for Prometheus {
         self.metric(name, "gauge", value);
     }
 
+    fn times(&mut self, name: Name<'_>, all: TimesSoFar, interval: &Interval) {
+        // Those of each table and region would be very many, and have them in their names instead of labels.
+        if !name.prefix.is_empty() {
+            return;
+        }
+        let help = name.help;
+        let name = format!("{OWN}{}_seconds", self.name_of(name));
+        if self.wants(&name) {
+            let quantiles =
+                QUANTILES.map(|(told, share)| (told, interval.quantile(share) as f64 / SECOND_US));
+            let sum_s = all.sum_us as f64 / SECOND_US;
+            self.summaries.push(Summary { name, help, quantiles, sum_s, count: all.count });
+        }
+    }
+
     fn end(&mut self) {
-        for Metric { name, kind, value, help } in self.metrics.drain(..) {
-            if self.options.descriptions && !help.is_empty() {
-                put(&mut self.out, format_args!("# HELP {name} {help}\n"));
+        self.put_metrics();
+        for Summary { name, help, quantiles, sum_s, count } in std::mem::take(&mut self.summaries) {
+            self.put_head(&name, "summary", help);
+            for (share, seconds) in quantiles {
+                self.put_sample(&name, Some(("quantile", share)), seconds.into());
             }
-            put(&mut self.out, format_args!("# TYPE {name} {kind}\n{name}{{"));
-            self.out.extend_from_slice(&self.labels);
-            match value {
-                Number::Int(value) => put(&mut self.out, format_args!("}} {value}\n")),
-                Number::Float(value) => put(&mut self.out, format_args!("}} {value:?}\n")),
-            }
+            self.put_sample(&format!("{name}_sum"), None, sum_s.into());
+            self.put_sample(&format!("{name}_count"), None, count.into());
         }
         self.labels.clear();
     }
@@ -141,6 +227,7 @@ fn put_name(out: &mut String, name: impl Iterator<Item = char> + Clone) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::metrics::testing::text_of;
 
     fn name(name: &'static str, suffix: &'static str) -> Name<'static> {
         Name { prefix: "", name, suffix, help: "What it is." }
@@ -173,7 +260,10 @@ mod tests {
     }
 
     fn shown(options: PrometheusOptions) -> String {
-        let mut prometheus = Prometheus::new(options);
+        text_of(|out| show(Prometheus::new(options, out)))
+    }
+
+    fn show(mut prometheus: Prometheus) {
         prometheus
             .begin("Hadoop:service=HBase,name=Master,sub=AssignmentManager", "Master,sub=AssignmentManager");
         prometheus.tag(name("Context", ""), "mas\"ter\n");
@@ -184,7 +274,7 @@ mod tests {
         prometheus.begin("b", "JvmMetrics");
         prometheus.gauge(name("GcCount", ""), 0_u64.into());
         prometheus.end();
-        String::from_utf8(prometheus.finish()).unwrap()
+        prometheus.finish();
     }
 
     #[test]
@@ -196,6 +286,28 @@ mod tests {
              # TYPE jvm_metrics_gc_count gauge\njvm_metrics_gc_count{{}} 0\n"
         );
         assert_eq!(shown(PrometheusOptions::default()), expected);
+    }
+
+    #[test]
+    fn times_are_told_in_seconds_too() {
+        let histogram = crate::metrics::Histogram::new();
+        (1..=100).for_each(|micros| histogram.record(micros));
+        histogram.roll();
+        let all = TimesSoFar { count: 100, sum_us: 5050 };
+        let shown = text_of(|out| {
+            let mut prometheus = Prometheus::new(PrometheusOptions::default(), out);
+            prometheus.begin("b", "RegionServer,sub=Server");
+            prometheus.tag(name("Hostname", ""), "vm");
+            prometheus.times(name("Get", ""), all, &histogram.interval());
+            prometheus.times(Name { prefix: "Namespace_", ..name("Get", "") }, all, &histogram.interval());
+            prometheus.end();
+            prometheus.finish();
+        });
+        let lines: Vec<_> = shown.lines().collect();
+        assert_eq!(lines[0], "# TYPE grampus_server_get_seconds summary");
+        assert_eq!(lines[6], "grampus_server_get_seconds{hostname=\"vm\",quantile=\"1\"} 0.0001");
+        let ends = ["_sum{hostname=\"vm\"} 0.00505", "_count{hostname=\"vm\"} 100"];
+        assert_eq!(lines[7..], ends.map(|end| format!("grampus_server_get_seconds{end}")));
     }
 
     #[test]

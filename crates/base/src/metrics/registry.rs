@@ -81,6 +81,11 @@ impl Registry {
         Registry { clock, host: host.to_owned(), beans: Mutex::default(), interval_began }
     }
 
+    /// The clock by which intervals and rates are told.
+    pub fn clock(&self) -> &Arc<dyn Clock> {
+        &self.clock
+    }
+
     /// The bean of one of HBase's sources, made at the first call: `hbase_bean("regionserver", "RegionServer,sub=Server")` is
     /// `Hadoop:service=HBase,name=RegionServer,sub=Server`, with the context as one of its tags.
     pub fn hbase_bean(&self, context: &'static str, record: &str) -> Arc<Bean> {

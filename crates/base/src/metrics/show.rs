@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::metrics::Declared;
+use crate::metrics::{Declared, Interval};
 
 /// A number as a bean shows it.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -69,8 +69,20 @@ pub trait Show {
     fn counter(&mut self, name: Name<'_>, value: u64);
     /// A number of this moment.
     fn gauge(&mut self, name: Name<'_>, value: Number);
+    /// Times behind the attributes of a histogram, more exactly than these have them: all so far, and those of the last
+    /// interval. Mostly nobody's concern.
+    fn times(&mut self, _name: Name<'_>, _all: TimesSoFar, _interval: &Interval) {}
     /// The bean ends.
     fn end(&mut self);
+}
+
+/// What is known of all times that a histogram ever noted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TimesSoFar {
+    /// How many there were.
+    pub count: u64,
+    /// Their sum in microseconds.
+    pub sum_us: u64,
 }
 
 /// A place in a bean where attributes go.
@@ -109,6 +121,11 @@ impl Scope<'_> {
     /// Shows a number of this moment.
     pub fn gauge(&mut self, declared: &Declared, suffix: &str, value: impl Into<Number>) {
         self.to.gauge(name_of(self.prefix, declared, suffix), value.into());
+    }
+
+    /// Shows times in microseconds to who wants them so.
+    pub fn times(&mut self, declared: &Declared, all: TimesSoFar, interval: &Interval) {
+        self.to.times(name_of(self.prefix, declared, ""), all, interval);
     }
 }
 

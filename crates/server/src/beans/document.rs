@@ -25,7 +25,9 @@ attribute, `?description=true` adds what this page says, `?callback=NAME` calls 
 
 `/prometheus` has the same for Prometheus, with names as HBase 2.6 makes them: `blockCacheHitCount` of `RegionServer,sub=Server` is
 `server_block_cache_hit_count`, calls (`sub=IPC`) begin with their server's name, tags are labels. `?qry=PART` chooses metrics with this
-part in their names, `?description=true` adds `# HELP`.
+part in their names, `?description=true` adds `# HELP`. What HBase has no name for begins with `grampus_`: the bean `sub=Grampus`, and
+times once more as summaries in seconds, since HBase's are whole milliseconds: `Get` of `RegionServer,sub=Server` is
+`grampus_server_get_seconds` too. [grafana.json](grafana.json) is a dashboard of these for Grafana (Dashboards, New, Import).
 
 Names of beans begin with `Hadoop:service=HBase,name=`, which is left out here. Each bean has the tags `Context` and `Hostname`.
 What kind an attribute is says which names it has:
@@ -66,6 +68,8 @@ const SHOWN: &[&[Declared]] = &[
     region_server::MemoryFigures::DECLARED,
     CallInstruments::DECLARED,
     connections::ConnectionFigures::DECLARED,
+    connections::LostConnections::DECLARED,
+    region_server::MemoryLimits::DECLARED,
     LogInstruments::DECLARED,
     TableFigures::DECLARED,
     FileInstruments::DECLARED,
@@ -120,7 +124,13 @@ fn document() -> String {
 }
 
 fn both_roles(bean: &str) -> &'static str {
-    if bean.ends_with("sub=IPC") { "\nThe master has the same as `Master,sub=IPC`.\n" } else { "" }
+    match bean {
+        "RegionServer,sub=IPC" => "\nThe master has the same as `Master,sub=IPC`.\n",
+        "RegionServer,sub=Grampus" => {
+            "\nOf these the master has what connections are about, as `Master,sub=Grampus`.\n"
+        }
+        _ => "",
+    }
 }
 
 fn put_table(text: &mut String, attributes: &[&Declared]) {

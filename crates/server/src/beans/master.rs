@@ -78,7 +78,7 @@ pub(crate) fn beans(
     let instruments = &master.context().instruments;
     bean("Master,sub=AssignmentManager").add(instruments.assignment.clone());
     bean("Master,sub=Snapshots").add(instruments.snapshots.clone());
-    connections::show(&bean("Master,sub=IPC"), calls);
+    connections::show(&bean("Master,sub=IPC"), &bean("Master,sub=Grampus"), calls);
     bean("Master,sub=Balancer").read(|| BalancerFigures { is_active: "false".into() });
     absent::of_master(&bean);
     process::show(&registry, identity.memory_bytes, "Master");

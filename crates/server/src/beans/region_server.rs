@@ -154,7 +154,7 @@ base::figures! {
 }
 
 base::figures! {
-    /// Who has the memory: HBase's figures, and the parts of `grampus.memory`.
+    /// Who has the memory.
     pub(super) struct MemoryFigures in "RegionServer,sub=Memory" {
         /// Memory that memstores take.
         memstores: Gauge<u64> = "memStoreSize" in Bytes,
@@ -162,6 +162,12 @@ base::figures! {
         memstores_on_heap: Gauge<u64> = "memStoreOnHeapSize" in Bytes,
         /// Memory that cached blocks take.
         cache: Gauge<u64> = "blockCacheSize" in Bytes,
+    }
+}
+
+base::figures! {
+    /// The parts of `grampus.memory`.
+    pub(super) struct MemoryLimits in "RegionServer,sub=Grampus" {
         /// Bytes of requests that are read or at work.
         requests: Gauge<u64> = "requestSize" in Bytes,
         /// Bytes of answers that clients have not taken.
@@ -209,9 +215,12 @@ pub(crate) fn beans(
     bean("RegionServer,sub=Regions").add(Arc::new(regions::Regions::new(server, env)));
     bean("RegionServer,sub=Tables").add(Arc::new(tables::Tables::new(server, env)));
     bean("RegionServer,sub=TableLatencies").add(Arc::new(tables::Latencies::new(server)));
-    let (of, limits) = (server.clone(), (limits.memory, limits.shared.clone()));
-    bean("RegionServer,sub=Memory").read(move || memory_figures(&of, &limits));
-    connections::show(&bean("RegionServer,sub=IPC"), calls);
+    let of = server.clone();
+    bean("RegionServer,sub=Memory").read(move || memory_figures(&of));
+    let own = bean("RegionServer,sub=Grampus");
+    let (memory, shared) = (limits.memory, limits.shared.clone());
+    own.read(move || memory_limits(&memory, &shared));
+    connections::show(&bean("RegionServer,sub=IPC"), &own, calls);
     bean("RegionServer,sub=WAL").add(server.log_instruments().clone());
     absent::of_region_server(&bean);
     process::show(&registry, identity.memory_bytes, "RegionServer");
@@ -307,11 +316,16 @@ fn kind_figures(server: &RegionServer) -> KindFigures {
     }
 }
 
-fn memory_figures(server: &RegionServer, (limits, shared): &(MemoryParts, Arc<Shared>)) -> MemoryFigures {
+fn memory_figures(server: &RegionServer) -> MemoryFigures {
     MemoryFigures {
         memstores: server.memstore_bytes().into(),
         memstores_on_heap: server.memstore_bytes().into(),
         cache: server.cache_stats().weight_bytes.into(),
+    }
+}
+
+fn memory_limits(limits: &MemoryParts, shared: &Shared) -> MemoryLimits {
+    MemoryLimits {
         requests: shared.requests().used().into(),
         answers: shared.answers().used().into(),
         limit: limits.total.into(),

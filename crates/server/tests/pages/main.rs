@@ -7,6 +7,7 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod dashboard;
 mod names;
 
 use std::io::{Read, Write};
@@ -20,7 +21,7 @@ use serde_json::{Value, json};
 fn get(port: u16, path: &str) -> (String, String, String) {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
-    write!(stream, "GET {path} HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n").unwrap();
+    write!(stream, "GET {path} HTTP/1.0\r\nHost: test\r\n\r\n").unwrap();
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer).unwrap();
     let answer = text(&answer);
@@ -66,7 +67,7 @@ fn beans_tell_of_what_was_done_and_of_nothing_else() {
     assert!(moved(0, "readRequestCount") >= 1 && moved(1, "writtenBytes") > 0);
     assert_eq!(after[0]["tag.Context"], "regionserver");
     assert_eq!(after[0]["tag.serverName"].as_str().unwrap().split(',').count(), 3, "host, port, start code");
-    assert_eq!(bean(region_server, "Memory")["limit"].as_i64().map(|limit| limit > 0), Some(true));
+    assert_eq!(bean(region_server, "Grampus")["limit"].as_i64().map(|limit| limit > 0), Some(true));
     let masters = jmx(master, "?qry=Hadoop:service=HBase,name=Master,*");
     assert_eq!(masters["beans"][0]["name"], "Hadoop:service=HBase,name=Master,sub=Server");
     assert_eq!(masters["beans"][0]["numRegionServers"], 1);

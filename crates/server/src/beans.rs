@@ -7,6 +7,7 @@ mod absent;
 mod connections;
 #[cfg(test)]
 mod document;
+mod look;
 pub(crate) mod master;
 mod process;
 pub(crate) mod region_server;

@@ -140,16 +140,3 @@ pub trait Source: Send + Sync {
     /// Ends the interval that its histograms tell of, and begins the next one.
     fn roll(&self) {}
 }
-
-/// Both, one behind the other: for what is made of the same look.
-impl<A: Source, B: Source> Source for (A, B) {
-    fn show(&self, scope: &mut Scope<'_>) {
-        self.0.show(scope);
-        self.1.show(scope);
-    }
-
-    fn roll(&self) {
-        self.0.roll();
-        self.1.roll();
-    }
-}

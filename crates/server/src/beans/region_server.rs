@@ -4,16 +4,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base::config::MemoryParts;
-use base::env::Env;
-use base::metrics::Registry;
-use engine::region::RegionFigures;
+use base::env::{Clock, Env};
+use base::metrics::{Registry, Scope, Source};
 use hfile::BlockKind;
 use regionserver::RegionServer;
 use regionserver::schedule::compactions::Pool;
 use rpc::server::Shared;
 
 use crate::beans::sums::Sums;
-use crate::beans::{Identity, absent, connections, process, regions, tables};
+use crate::beans::{Identity, absent, connections, look, process, regions, tables};
 use crate::standalone::Limits;
 
 /// HBase's context of a region server's beans, a tag of each.
@@ -196,13 +195,12 @@ pub(crate) fn beans(
     let registry = Registry::new(env.clock.clone(), &server.name().host);
     let bean = |record: &str| registry.hbase_bean(CONTEXT, record);
     let of_server = bean("RegionServer,sub=Server");
-    let (of, of_identity, clock) = (server.clone(), identity.clone(), env.clock.clone());
-    of_server.read(move || {
-        of.instruments().tell_meters();
-        let regions: Vec<_> = of.regions().all().iter().map(|region| region.figures()).collect();
-        let figures = server_figures(&of, &regions, &of_identity, clock.monotonic());
-        (figures, Sums::of(&regions, clock.now_ms()))
-    });
+    let regions = look::Regions::of(server);
+    of_server.add(Arc::new(OfServer {
+        regions: regions.clone(),
+        identity: identity.clone(),
+        clock: env.clock.clone(),
+    }));
     let of = server.clone();
     of_server.read(move || cache_figures(&of.cache_stats()));
     let of = server.clone();
@@ -212,8 +210,8 @@ pub(crate) fn beans(
     of_server.add(identity.files.reads.clone());
     bean("RegionServer,sub=IO").add(identity.files.files.clone());
     of_server.add(server.pauses().clone());
-    bean("RegionServer,sub=Regions").add(Arc::new(regions::Regions::new(server, env)));
-    bean("RegionServer,sub=Tables").add(Arc::new(tables::Tables::new(server, env)));
+    bean("RegionServer,sub=Regions").add(Arc::new(regions::Regions::new(&regions, env)));
+    bean("RegionServer,sub=Tables").add(Arc::new(tables::Tables::new(&regions, env)));
     bean("RegionServer,sub=TableLatencies").add(Arc::new(tables::Latencies::new(server)));
     let of = server.clone();
     bean("RegionServer,sub=Memory").read(move || memory_figures(&of));
@@ -227,13 +225,30 @@ pub(crate) fn beans(
     registry
 }
 
+/// What a server says of itself, and of its regions together.
+struct OfServer {
+    regions: Arc<look::Regions>,
+    identity: Identity,
+    clock: Arc<dyn Clock>,
+}
+
+impl Source for OfServer {
+    fn show(&self, scope: &mut Scope<'_>) {
+        let server = self.regions.server();
+        server.instruments().tell_meters();
+        let look = self.regions.look(scope.now());
+        server_figures(server, &look, &self.identity, scope.now()).show(scope);
+        Sums::of(look.figures(), self.clock.now_ms()).show(scope);
+    }
+}
+
 fn server_figures(
     server: &RegionServer,
-    regions: &[RegionFigures],
+    look: &look::Look,
     identity: &Identity,
     now: Duration,
 ) -> ServerFigures {
-    let stores = regions.iter().flat_map(|region| &region.stores);
+    let stores = look.figures().flat_map(|region| &region.stores);
     let instruments = server.instruments().server();
     let [long, short] =
         [Pool::Long, Pool::Short].map(|pool| server.schedule().compactions().waiting_in(pool));
@@ -242,11 +257,11 @@ fn server_figures(
         cluster_id: identity.cluster_id.as_str().into(),
         zookeeper_quorum: identity.zookeeper_quorum.as_str().into(),
         start_time: server.name().start_code.into(),
-        memstore_heap_bytes: regions.iter().map(|region| region.memstore_bytes).sum::<u64>().into(),
+        memstore_heap_bytes: look.figures().map(|region| region.memstore_bytes).sum::<u64>().into(),
         root_index_bytes: stores.map(|store| store.root_index_bytes).sum::<u64>().into(),
         logs: server.log_figures().logs.into(),
-        row_requests: regions
-            .iter()
+        row_requests: look
+            .figures()
             .map(|region| region.read_requests + region.write_requests)
             .sum::<u64>()
             .into(),

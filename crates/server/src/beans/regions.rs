@@ -8,8 +8,8 @@ use base::metrics::{Scope, Source};
 use cell::schema::TableName;
 use engine::Region;
 use engine::region::RegionFigures;
-use regionserver::RegionServer;
 
+use crate::beans::look;
 use crate::beans::sums::Ages;
 
 base::figures! {
@@ -84,13 +84,13 @@ base::absent! {
 
 /// The attributes of all regions of a server.
 pub(super) struct Regions {
-    server: Arc<RegionServer>,
+    regions: Arc<look::Regions>,
     clock: Arc<dyn Clock>,
 }
 
 impl Regions {
-    pub(super) fn new(server: &Arc<RegionServer>, env: &Env) -> Regions {
-        Regions { server: server.clone(), clock: env.clock.clone() }
+    pub(super) fn new(regions: &Arc<look::Regions>, env: &Env) -> Regions {
+        Regions { regions: regions.clone(), clock: env.clock.clone() }
     }
 }
 
@@ -98,10 +98,10 @@ impl Source for Regions {
     fn show(&self, scope: &mut Scope<'_>) {
         let now_ms = self.clock.now_ms();
         let mut prefix = String::new();
-        for region in self.server.regions().all() {
+        for (region, figures) in self.regions.look(scope.now()).regions() {
             put_prefix(&mut prefix, &region);
             let mut scope = scope.named(&prefix);
-            one_region(&region.figures(), now_ms).show(&mut scope);
+            one_region(figures, now_ms).show(&mut scope);
             NotOfRegions.show(&mut scope);
         }
     }

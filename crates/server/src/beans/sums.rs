@@ -42,20 +42,20 @@ base::figures! {
 
 impl Sums {
     /// Those of `regions` at `now_ms`.
-    pub(super) fn of(regions: &[RegionFigures], now_ms: u64) -> Sums {
-        let sum = |of: fn(&RegionFigures) -> u64| regions.iter().map(of).sum::<u64>();
-        let stores = || regions.iter().flat_map(|region| &region.stores);
+    pub(super) fn of<'a>(regions: impl Iterator<Item = &'a RegionFigures> + Clone, now_ms: u64) -> Sums {
+        let sum = |of: fn(&RegionFigures) -> u64| regions.clone().map(of).sum::<u64>();
+        let stores = || regions.clone().flat_map(|region| &region.stores);
         let of_stores = |of: fn(&StoreFigures) -> u64| stores().map(of).sum::<u64>();
         let (file_bytes, memstore_bytes) =
             (of_stores(|store| store.file_bytes), sum(|region| region.memstore_data_bytes));
         let ages = Ages::of(stores(), now_ms);
         Sums {
-            regions: regions.len().into(),
+            regions: regions.clone().count().into(),
             stores: stores().count().into(),
             files: of_stores(|store| store.files as u64).into(),
             files_max: stores().map(|store| store.files).max().unwrap_or(0).into(),
             file_bytes: file_bytes.into(),
-            region_bytes: ((file_bytes + memstore_bytes) / regions.len().max(1) as u64).into(),
+            region_bytes: ((file_bytes + memstore_bytes) / regions.clone().count().max(1) as u64).into(),
             memstore_bytes: memstore_bytes.into(),
             oldest_file: ages.oldest_ms.into(),
             newest_file: ages.newest_ms.into(),

@@ -9,6 +9,7 @@ use cell::schema::TableName;
 use engine::region::RegionFigures;
 use regionserver::RegionServer;
 
+use crate::beans::look;
 use crate::beans::regions::put_table;
 use crate::beans::sums::Sums;
 
@@ -40,31 +41,35 @@ base::absent! {
 
 /// What becomes of the cells of all tables of a server.
 pub(super) struct Tables {
-    server: Arc<RegionServer>,
+    regions: Arc<look::Regions>,
     clock: Arc<dyn Clock>,
 }
 
 impl Tables {
-    pub(super) fn new(server: &Arc<RegionServer>, env: &Env) -> Tables {
-        Tables { server: server.clone(), clock: env.clock.clone() }
+    pub(super) fn new(regions: &Arc<look::Regions>, env: &Env) -> Tables {
+        Tables { regions: regions.clone(), clock: env.clock.clone() }
     }
+}
 
-    /// The figures of the regions of each table.
-    fn regions(&self) -> BTreeMap<TableName, Vec<RegionFigures>> {
-        let mut tables: BTreeMap<TableName, Vec<RegionFigures>> = BTreeMap::new();
-        for region in self.server.regions().all() {
-            tables.entry(region.info().table.clone()).or_default().push(region.figures());
+/// The figures of the regions of each table.
+fn by_table(look: &look::Look) -> BTreeMap<TableName, Vec<&RegionFigures>> {
+    let mut tables: BTreeMap<TableName, Vec<&RegionFigures>> = BTreeMap::new();
+    for (region, figures) in look.regions() {
+        match tables.get_mut(&region.info().table) {
+            Some(regions) => regions.push(figures),
+            None => drop(tables.insert(region.info().table.clone(), vec![figures])),
         }
-        tables
     }
+    tables
 }
 
 impl Source for Tables {
     fn show(&self, scope: &mut Scope<'_>) {
         let now_ms = self.clock.now_ms();
-        let regions = self.regions();
-        AllTables { tables: regions.len().into() }.show(scope);
-        for (table, regions) in &regions {
+        let look = self.regions.look(scope.now());
+        let tables = by_table(&look);
+        AllTables { tables: tables.len().into() }.show(scope);
+        for (table, regions) in &tables {
             let prefix = prefix_of(table);
             let mut scope = scope.named(&prefix);
             let (bytes, requests) = regions.iter().fold((0, 0), |(bytes, requests), region| {
@@ -75,16 +80,18 @@ impl Source for Tables {
                 )
             });
             OneTable { bytes: bytes.into(), requests: requests.into() }.show(&mut scope);
-            Sums::of(regions, now_ms).show(&mut scope);
+            Sums::of(regions.iter().copied(), now_ms).show(&mut scope);
             NotOfTables.show(&mut scope);
         }
-        for (table, instruments) in self.server.instruments().tables() {
+        for (table, instruments) in self.regions.server().instruments().tables() {
             instruments.work.show(&mut scope.named(&prefix_of(&table)));
         }
+        // The last of the beans made of regions.
+        self.regions.forget();
     }
 
     fn roll(&self) {
-        self.server.instruments().tables().iter().for_each(|(_, of)| of.work.roll());
+        self.regions.server().instruments().tables().iter().for_each(|(_, of)| of.work.roll());
     }
 }
 

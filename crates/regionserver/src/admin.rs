@@ -21,6 +21,11 @@ use crate::server::RegionServer;
 pub struct Admin(pub Arc<RegionServer>);
 
 impl Admin {
+    /// A call that HBase counts among its requests.
+    fn count(&self) {
+        self.0.admin_requests().calls.increment();
+    }
+
     fn find(&self, region: &proto::RegionSpecifier) -> Answer<Arc<Region>> {
         self.0.regions().find(&region.value)
     }
@@ -178,6 +183,7 @@ impl AdminService for Admin {
         &self,
         request: proto::GetRegionInfoRequest,
     ) -> BoxFuture<'_, Answer<proto::GetRegionInfoResponse>> {
+        self.count();
         Box::pin(self.region_info(request))
     }
 
@@ -185,6 +191,7 @@ impl AdminService for Admin {
         &self,
         request: proto::GetStoreFileRequest,
     ) -> BoxFuture<'_, Answer<proto::GetStoreFileResponse>> {
+        self.count();
         Box::pin(self.store_files(request))
     }
 
@@ -192,6 +199,7 @@ impl AdminService for Admin {
         &self,
         _: proto::GetOnlineRegionRequest,
     ) -> BoxFuture<'_, Answer<proto::GetOnlineRegionResponse>> {
+        self.count();
         let region_info = self.0.regions().all().iter().map(|region| region.info().into()).collect();
         ready(Ok(proto::GetOnlineRegionResponse { region_info }))
     }
@@ -200,6 +208,7 @@ impl AdminService for Admin {
         &self,
         request: proto::OpenRegionRequest,
     ) -> BoxFuture<'_, Answer<proto::OpenRegionResponse>> {
+        self.count();
         ready(self.open(&request))
     }
 
@@ -215,6 +224,7 @@ impl AdminService for Admin {
         &self,
         request: proto::CloseRegionRequest,
     ) -> BoxFuture<'_, Answer<proto::CloseRegionResponse>> {
+        self.count();
         ready(self.close(&request))
     }
 
@@ -222,6 +232,7 @@ impl AdminService for Admin {
         &self,
         request: proto::FlushRegionRequest,
     ) -> BoxFuture<'_, Answer<proto::FlushRegionResponse>> {
+        self.count();
         Box::pin(self.flush(request))
     }
 
@@ -229,6 +240,7 @@ impl AdminService for Admin {
         &self,
         request: proto::CompactRegionRequest,
     ) -> BoxFuture<'_, Answer<proto::CompactRegionResponse>> {
+        self.count();
         Box::pin(self.compact(request))
     }
 
@@ -251,6 +263,7 @@ impl AdminService for Admin {
         &self,
         _: proto::RollWalWriterRequest,
     ) -> BoxFuture<'_, Answer<proto::RollWalWriterResponse>> {
+        self.count();
         Box::pin(self.roll())
     }
 
@@ -258,6 +271,7 @@ impl AdminService for Admin {
         &self,
         _: proto::GetServerInfoRequest,
     ) -> BoxFuture<'_, Answer<proto::GetServerInfoResponse>> {
+        self.count();
         let server_info = proto::ServerInfo {
             server_name: self.0.name().into(),
             webui_port: Some(u32::from(self.0.info_port())),

@@ -24,3 +24,11 @@ impl RequestInstruments {
         [&self.gets, &self.scans, &self.multis, &self.mutates].iter().map(|kind| kind.get()).sum()
     }
 }
+
+base::instruments! {
+    /// What others than readers and writers ask of a region server.
+    pub struct AdminInstruments in "RegionServer,sub=Grampus" {
+        /// Calls of the master and of administrators that are about regions, files and logs; `totalRequestCount` has them too.
+        calls: Counter = "adminRequestCount",
+    }
+}

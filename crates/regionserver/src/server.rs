@@ -20,7 +20,7 @@ use wire::exception::Answer;
 use wire::service::RegionServerStatusService;
 
 use crate::client::{CallContext, OpenScanner};
-use crate::instruments::RequestInstruments;
+use crate::instruments::{AdminInstruments, RequestInstruments};
 use crate::load::{megabytes, region_load};
 use crate::memory::{Common, MOVE_PERIOD, MemoryMover};
 use crate::pauses::{self, PauseInstruments};
@@ -130,6 +130,7 @@ pub struct RegionServer {
     scanners: Scanners<OpenScanner>,
     answers: Arc<Budget>,
     requests: Arc<RequestInstruments>,
+    admin_requests: Arc<AdminInstruments>,
     pauses: Arc<PauseInstruments>,
     quotas: Option<RpcQuotas>,
     recovered: Recovered,
@@ -186,6 +187,7 @@ impl RegionServer {
         let quotas = options.quotas.map(RpcQuotas::new);
         let now = services.env.clock.monotonic();
         let requests = Arc::new(RequestInstruments::begin(now));
+        let admin_requests = Arc::new(AdminInstruments::begin(now));
         let pauses = Arc::new(PauseInstruments::begin(now));
         Ok(Arc::new(RegionServer {
             quotas,
@@ -200,6 +202,7 @@ impl RegionServer {
             scanners,
             answers,
             requests,
+            admin_requests,
             pauses,
             recovered,
             master: OnceLock::new(),
@@ -411,6 +414,11 @@ impl RegionServer {
     /// What is counted of calls.
     pub fn requests(&self) -> &Arc<RequestInstruments> {
         &self.requests
+    }
+
+    /// What the master and administrators ask.
+    pub fn admin_requests(&self) -> &Arc<AdminInstruments> {
+        &self.admin_requests
     }
 
     /// What is counted of times when nothing is served.

@@ -11,8 +11,8 @@ pub(crate) struct FlushWork {
     /// Bytes of cells in the memstores.
     pub(crate) memstore_bytes: u64,
     pub(crate) output_bytes: u64,
-    /// Cells in the files.
-    pub(crate) cells: u64,
+    /// These cells, which are not all in files: of a column no more versions are than its family keeps.
+    pub(crate) memstore_cells: u64,
 }
 
 /// A compaction that ended.
@@ -22,9 +22,9 @@ pub(crate) struct CompactionWork {
     pub(crate) took: Duration,
     pub(crate) input_files: u64,
     pub(crate) input_bytes: u64,
-    /// Cells in the files that were read.
-    pub(crate) input_cells: u64,
     pub(crate) output_files: u64,
+    /// Cells in these.
+    pub(crate) output_cells: u64,
     pub(crate) output_bytes: u64,
 }
 

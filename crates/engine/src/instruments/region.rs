@@ -57,7 +57,7 @@ impl Drop for RegionInstruments {
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(crate) struct RegionCounts {
-    /// Rows read by scans.
+    /// Rows read by scans, and for changes.
     pub(crate) scanned: AtomicU64,
     /// Rows that filters kept from clients.
     pub(crate) filtered_reads: AtomicU64,
@@ -152,7 +152,7 @@ impl RegionInstruments {
         }
     }
 
-    /// So many rows were read by a scan.
+    /// So many rows were read by a scan, or for a change that depends on them.
     pub fn note_rows_scanned(&self, rows: u64) {
         self.counts.add(|of| &of.scanned, rows);
     }
@@ -197,7 +197,7 @@ impl RegionInstruments {
 
     pub(crate) fn note_flush(&self, flush: &FlushWork) {
         [self.server.flushes(), self.table.work.flushes()].iter().for_each(|places| places.note(flush));
-        self.server.flushed_cells.add(flush.cells);
+        self.server.flushed_cells.add(flush.memstore_cells);
         self.server.flushed_cells_bytes.add(flush.memstore_bytes);
     }
 
@@ -211,7 +211,7 @@ impl RegionInstruments {
         } else {
             (&server.compacted_cells, &server.compacted_cells_bytes)
         };
-        cells.add(compaction.input_cells);
+        cells.add(compaction.output_cells);
         bytes.add(compaction.output_bytes);
         self.counts.add(|of| &of.compacted_bytes, compaction.input_bytes);
         self.counts.add(|of| &of.compacted_files, compaction.input_files);

@@ -75,9 +75,9 @@ base::instruments! {
         compacted_input_bytes: Counter = "compactedInputBytes" in Bytes,
         /// Bytes of files that compactions made.
         compacted_output_bytes: Counter = "compactedOutputBytes" in Bytes,
-        /// Cells that minor compactions read.
+        /// Cells that minor compactions wrote.
         compacted_cells: Counter = "compactedCellsCount",
-        /// Bytes that they wrote.
+        /// Bytes of their files.
         compacted_cells_bytes: Counter = "compactedCellsSize" in Bytes,
         /// How long a major compaction took.
         major_compaction_time: Times = "MajorCompactionTime",
@@ -93,9 +93,9 @@ base::instruments! {
         major_compacted_input_bytes: Counter = "majorCompactedInputBytes" in Bytes,
         /// Bytes of files that major compactions made.
         major_compacted_output_bytes: Counter = "majorCompactedOutputBytes" in Bytes,
-        /// Cells that major compactions read.
+        /// Cells that major compactions wrote.
         major_compacted_cells: Counter = "majorCompactedCellsCount",
-        /// Bytes that they wrote.
+        /// Bytes of their files.
         major_compacted_cells_bytes: Counter = "majorCompactedCellsSize" in Bytes,
         /// Mutations that were not to be in the log.
         unlogged_mutations: Counter = "mutationsWithoutWALCount",

@@ -190,8 +190,8 @@ impl Region {
             took: self.services.env.clock.monotonic() - started,
             input_files: inputs.len() as u64,
             input_bytes: selected.bytes(),
-            input_cells: inputs.iter().map(|file| file.cell_count()).sum(),
             output_files: outputs.len() as u64,
+            output_cells: outputs.iter().map(|file| file.cell_count()).sum(),
             output_bytes: outputs.iter().map(|file| file.len()).sum(),
         };
         self.instruments.note_compaction(&work);

@@ -166,7 +166,8 @@ impl Region {
         // promised.
         self.mvcc.wait_visible(pending.seq_id).await?;
         let clock = &self.services.env.clock;
-        let (begun, memstore_bytes) = (clock.monotonic(), self.snapshot_bytes());
+        let begun = clock.monotonic();
+        let (memstore_cells, memstore_bytes) = self.snapshot_size();
         let files = self.snapshots_to_files(pending.seq_id).await?;
         let made = files.iter().flatten().count();
         let families = self.families_of(&files);
@@ -185,16 +186,17 @@ impl Region {
             took: clock.monotonic() - begun,
             memstore_bytes,
             output_bytes: files.iter().flatten().map(|file| file.len()).sum(),
-            cells: files.iter().flatten().map(|file| file.cell_count()).sum(),
+            memstore_cells,
         });
         debug!(region = %self.name, seq_id = pending.seq_id, files = made, "flushed");
         Ok(Flushed::Files { seq_id: pending.seq_id, files: made })
     }
 
-    /// Bytes of the cells in all snapshots.
-    fn snapshot_bytes(&self) -> u64 {
+    /// The cells in all snapshots, and their bytes.
+    fn snapshot_size(&self) -> (u64, u64) {
         let view = self.view.load();
-        view.stores.iter().filter_map(|store| store.snapshot.as_ref()).map(|of| of.data_bytes()).sum()
+        let snapshots = view.stores.iter().filter_map(|store| store.snapshot.as_ref());
+        snapshots.fold((0, 0), |(cells, bytes), of| (cells + of.cell_count(), bytes + of.data_bytes()))
     }
 
     /// Flushes what a replay put into memory, all edits up to `seq_id`. The log is not told: its region is not open.

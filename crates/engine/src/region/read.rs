@@ -213,7 +213,7 @@ impl Region {
         Ok(found.cells.get(nth as usize - 1).map(|(cell, _)| cell.view(0).timestamp()))
     }
 
-    /// Reads one row as the last write left it, durable or not. For those who hold its lock.
+    /// Reads one row as the last write left it, durable or not. For those who hold its lock. It counts as a row read, as in HBase.
     ///
     /// # Errors
     /// [`Halt::Cold`] if blocks that are not in `warm` nor in the cache are needed; [`Error::BadRequest`] for filters
@@ -227,6 +227,7 @@ impl Region {
         let mut found = CellList::default();
         let (mut plan, mut aim) = (self.row_plan(&get.selection), Aim::at_row(&get.row));
         if self.read_row(&get.row, &mut plan, &mut aim, &view, u64::MAX, &mut found)? == Read::Whole {
+            self.instruments.note_rows_scanned(1);
             return Ok(found);
         }
         let (stores, now_ms) = (self.rules.iter().zip(&view.stores), self.now_ms());
@@ -237,6 +238,7 @@ impl Region {
         scanner.limit_rows(self.options().row_bytes_max);
         warm.iter().for_each(|block| scanner.supply(block.clone()));
         while scanner.next(&mut Limits::default(), &mut found)?.stopped != Stopped::Exhausted {}
+        self.instruments.note_rows_scanned(1);
         scanner.refused().map_or(Ok(found), |refused| Err(refused.into()))
     }
 

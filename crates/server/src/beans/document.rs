@@ -7,7 +7,7 @@ use ::master::instruments::{AssignmentInstruments, SnapshotInstruments};
 use base::metrics::{Declared, Declares, Kind, Unit};
 use engine::instruments::{ServerInstruments, TableLatencies, TableWork};
 use fs::measured::{FileInstruments, ReadInstruments};
-use regionserver::instruments::RequestInstruments;
+use regionserver::instruments::{AdminInstruments, RequestInstruments};
 use regionserver::pauses::PauseInstruments;
 use rpc::server::CallInstruments;
 use wal::{LogInstruments, NoReplicas, TableFigures};
@@ -55,6 +55,7 @@ const SHOWN: &[&[Declared]] = &[
     region_server::ServerFigures::DECLARED,
     sums::Sums::DECLARED,
     RequestInstruments::DECLARED,
+    AdminInstruments::DECLARED,
     ServerInstruments::DECLARED,
     region_server::CacheFigures::DECLARED,
     region_server::KindFigures::DECLARED,

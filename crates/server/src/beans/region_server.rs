@@ -37,7 +37,7 @@ base::figures! {
         logs: Gauge<u64> = "hlogFileCount",
         /// Rows read and mutations.
         row_requests: Counted = "totalRowActionRequestCount",
-        /// Calls of clients; one of many rows is one.
+        /// Calls of clients and administrators; one of many rows is one.
         calls: Counted = "totalRequestCount",
         /// Rows that clients read in a second, over the last minute.
         read_rate: Gauge<f64> = "readRequestRatePerSecond" in PerSecond,
@@ -217,6 +217,7 @@ pub(crate) fn beans(
     bean("RegionServer,sub=Memory").read(move || memory_figures(&of));
     let own = bean("RegionServer,sub=Grampus");
     let (memory, shared) = (limits.memory, limits.shared.clone());
+    own.add(server.admin_requests().clone());
     own.read(move || memory_limits(&memory, &shared));
     connections::show(&bean("RegionServer,sub=IPC"), &own, calls);
     bean("RegionServer,sub=WAL").add(server.log_instruments().clone());
@@ -265,7 +266,7 @@ fn server_figures(
             .map(|region| region.read_requests + region.write_requests)
             .sum::<u64>()
             .into(),
-        calls: server.requests().calls().into(),
+        calls: (server.requests().calls() + server.admin_requests().calls.get()).into(),
         read_rate: instruments.read_rows.rates(now).one_minute.into(),
         write_rate: instruments.written_rows.rates(now).one_minute.into(),
         local_percent: 100.0.into(),

@@ -7,6 +7,7 @@ mod regions;
 mod schema;
 mod snapshots;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -22,6 +23,7 @@ use wire::meta::TableState;
 use crate::Client;
 use crate::connections::{HIGH_PRIORITY, Outgoing};
 use crate::error::{Error, Reaction, Result};
+use crate::locations::{Location, Position};
 use crate::retry::{Retry, backoff};
 
 /// The longest pause between two questions for a procedure.
@@ -287,30 +289,48 @@ impl Admin {
             return Err(Error::TableNotEnabled(table.clone()));
         }
         for location in regions {
-            // The answers to these calls say no more than that it was done.
-            let _: proto::EmptyMsg = self.at_region(&location, method, &request(&location.region)).await?;
+            self.at_rows_of(location, method, &request).await?;
         }
         Ok(())
     }
 
+    /// Calls the server of a region; if the region was split meanwhile, those of its daughters.
+    async fn at_rows_of<M: Message>(
+        &self,
+        mut location: Arc<Location>,
+        method: &'static str,
+        request: &impl Fn(&RegionInfo) -> M,
+    ) -> Result<()> {
+        let (table, end_key) = (location.region.table.clone(), location.region.end_key.clone());
+        loop {
+            // The answers to these calls say no more than that it was done.
+            let (asked, _): (RegionInfo, proto::EmptyMsg) = self.at_region(location, method, request).await?;
+            if asked.end_key.is_empty() || !end_key.is_empty() && asked.end_key >= end_key {
+                return Ok(());
+            }
+            location = self.client.locate(&table, &Position::At(asked.end_key)).await?;
+        }
+    }
+
+    /// Calls the server of the region that holds the first row of the one that is at `location`: which that is, and its answer.
     async fn at_region<M: Message, R: Message + Default>(
         &self,
-        location: &crate::Location,
+        mut location: Arc<Location>,
         method: &'static str,
-        request: &M,
-    ) -> Result<R> {
+        request: impl Fn(&RegionInfo) -> M,
+    ) -> Result<(RegionInfo, R)> {
         let mut retry = Retry::new(self.client.env(), self.client.options());
-        let table = &location.region.table;
-        let mut location = std::sync::Arc::new(location.clone());
         loop {
-            let call = Outgoing { priority: HIGH_PRIORITY, ..Outgoing::new("AdminService", method, request) };
+            let message = request(&location.region);
+            let call =
+                Outgoing { priority: HIGH_PRIORITY, ..Outgoing::new("AdminService", method, &message) };
             let error = match self.client.call_region(&location, call).await {
-                Ok((answer, _)) => return Ok(answer),
+                Ok((answer, _)) => return Ok((location.region.clone(), answer)),
                 Err(error) => error,
             };
             retry.pause(error).await?;
-            let position = crate::locations::Position::At(location.region.start_key.clone());
-            location = self.client.locate(table, &position).await?;
+            let position = Position::At(location.region.start_key.clone());
+            location = self.client.locate(&location.region.table, &position).await?;
         }
     }
 
@@ -320,13 +340,13 @@ impl Admin {
     /// [`Error`].
     pub async fn is_compacting(&self, table: &TableName) -> Result<bool> {
         for location in self.client.table(table.clone()).regions().await? {
-            let request = proto::GetRegionInfoRequest {
-                region: convert::region_specifier(&location.region),
+            let request = |region: &RegionInfo| proto::GetRegionInfoRequest {
+                region: convert::region_specifier(region),
                 compaction_state: Some(true),
                 best_split_row: None,
             };
-            let answer: proto::GetRegionInfoResponse =
-                self.at_region(&location, "GetRegionInfo", &request).await?;
+            let (_, answer): (_, proto::GetRegionInfoResponse) =
+                self.at_region(location, "GetRegionInfo", request).await?;
             if answer.compaction_state() != CompactionState::None {
                 return Ok(true);
             }

@@ -288,3 +288,12 @@ async fn clients_may_be_used_from_many_tasks() {
     assert_eq!(fake.calls(&["Mutate", "Meta"]), [50, 1]);
     assert_eq!(fake.state().rows.len(), 50);
 }
+
+#[tokio::test(start_paused = true)]
+async fn both_halves_of_a_region_that_splits_are_flushed() {
+    let fake = Fake::new(2, &["g", "p"]).await;
+    let client = fake.client();
+    fake.state().split_at_flush = Some("k".into());
+    client.admin().flush(&fake.table).await.unwrap();
+    assert_eq!(fake.state().flushed, ["", "g", "k", "p"]);
+}

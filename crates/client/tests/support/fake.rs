@@ -17,8 +17,9 @@ use cell::{CellOrder, KeyValue};
 use client::{Client, ClientOptions, Registry};
 use prost::Message;
 use proto::{
-    GetMetaRegionLocationsResponse, GetRequest, GetResponse, MultiRequest, MultiResponse, MutateRequest,
-    MutateResponse, RegionActionResult, RegionLocation, ResultOrException, ScanRequest, ScanResponse,
+    FlushRegionRequest, FlushRegionResponse, GetMetaRegionLocationsResponse, GetRequest, GetResponse,
+    MultiRequest, MultiResponse, MutateRequest, MutateResponse, RegionActionResult, RegionLocation,
+    ResultOrException, ScanRequest, ScanResponse,
 };
 use rpc::{Call, Failure, Reply, Server, ServerOptions, Service};
 use wire::convert::{from_proto, specified_region};
@@ -49,6 +50,10 @@ pub struct State {
     pub fault_every: u64,
     /// Cells in one answer to a scan.
     pub cells_max: usize,
+    /// The region that is split, at this key, when it is to be flushed.
+    pub split_at_flush: Option<Bytes>,
+    /// Regions that were flushed, by their first rows.
+    pub flushed: Vec<Bytes>,
     /// Calls by method; `Meta` counts those for `hbase:meta`.
     pub calls: HashMap<String, usize>,
     scanners: HashMap<u64, Cursor>,
@@ -80,6 +85,8 @@ impl Fake {
             faults: VecDeque::new(),
             fault_every: 0,
             cells_max: usize::MAX,
+            split_at_flush: None,
+            flushed: Vec::new(),
             calls: HashMap::new(),
             scanners: HashMap::new(),
             random: 1,
@@ -95,7 +102,7 @@ impl Fake {
         for (at, listener) in listeners.into_iter().enumerate() {
             let node = || Node { at, ports: fake.ports.clone(), state: Arc::clone(&fake.state) };
             let services: Vec<Arc<dyn Service>> =
-                vec![Arc::new(RowService(node())), Arc::new(Bootstrap(node()))];
+                vec![Arc::new(RowService(node())), Arc::new(Regions(node())), Arc::new(Bootstrap(node()))];
             let server = Server::new(fake.env.clone(), services, ServerOptions::default(), None);
             server.serve(listener);
             fake.servers.push(server);
@@ -207,6 +214,28 @@ impl State {
         }
     }
 
+    fn flush(&mut self, specifier: &proto::RegionSpecifier, server: usize) -> Answer<()> {
+        let region = self.region(specifier, server)?;
+        if let Some(key) = self.split_at_flush.take_if(|key| region.contains(key)) {
+            self.split(&region, key);
+            return Err(JavaException::new(class::NOT_SERVING_REGION, "it was split"));
+        }
+        self.flushed.push(region.start_key);
+        Ok(())
+    }
+
+    /// Puts two regions in the place of one, the second one on the first server.
+    fn split(&mut self, region: &RegionInfo, key: Bytes) {
+        let daughter = |start_key, end_key| {
+            RegionInfo::new(region.table.clone(), start_key, end_key, region.region_id + 100)
+        };
+        let daughters =
+            (daughter(region.start_key.clone(), key.clone()), daughter(key, region.end_key.clone()));
+        let at = self.regions.iter().position(|(of, _)| of == region).unwrap();
+        let server = self.regions[at].1;
+        self.regions.splice(at..=at, [(daughters.0, server), (daughters.1, 0)]);
+    }
+
     fn apply(
         &mut self,
         region: &RegionInfo,
@@ -302,6 +331,32 @@ impl Service for Bootstrap {
     }
 }
 
+/// Its `AdminService`.
+struct Regions(Node);
+
+impl Service for Regions {
+    fn name(&self) -> &'static str {
+        "AdminService"
+    }
+    fn call(&self, call: Call) -> BoxFuture<'static, Result<Reply, Failure>> {
+        assert_eq!(&*call.method, "FlushRegion");
+        let request = FlushRegionRequest::decode(call.param).unwrap();
+        let flushed = self.0.state.lock().unwrap().flush(&request.region, self.0.at);
+        let answer = flushed.map(|()| Reply::message(FlushRegionResponse::default().encode_to_vec()));
+        Box::pin(std::future::ready(answer.map_err(failure)))
+    }
+}
+
+fn failure(exception: JavaException) -> Failure {
+    Failure {
+        class: exception.class,
+        message: exception.message,
+        do_not_retry: exception.do_not_retry,
+        location: exception.location,
+        server_overloaded: exception.server_overloaded,
+    }
+}
+
 /// Its `ClientService`.
 struct RowService(Node);
 
@@ -310,14 +365,7 @@ impl Service for RowService {
         "ClientService"
     }
     fn call(&self, call: Call) -> BoxFuture<'static, Result<Reply, Failure>> {
-        let answer = self.0.answer(&call).map_err(|exception| Failure {
-            class: exception.class,
-            message: exception.message,
-            do_not_retry: exception.do_not_retry,
-            location: exception.location,
-            server_overloaded: exception.server_overloaded,
-        });
-        Box::pin(std::future::ready(answer))
+        Box::pin(std::future::ready(self.0.answer(&call).map_err(failure)))
     }
 }
 

@@ -16,6 +16,7 @@ use std::thread::{self, Thread};
 use tokio::sync::oneshot;
 
 use crate::BoxFuture;
+use crate::threads::lower_priority;
 
 type Job = Box<dyn FnOnce() + Send>;
 
@@ -27,6 +28,7 @@ pub struct Pool {
 struct Shared {
     name: String,
     threads_max: usize,
+    is_background: bool,
     state: Mutex<State>,
 }
 
@@ -47,10 +49,21 @@ impl Pool {
     /// # Panics
     /// If `threads` is 0.
     pub fn new(name: &str, threads: usize) -> Pool {
-        assert!(threads > 0, "a pool needs a thread");
-        let shared =
-            Shared { name: name.to_owned(), threads_max: threads, state: Mutex::new(State::default()) };
-        Pool { shared: Arc::new(shared) }
+        Pool::of(name, threads, false)
+    }
+
+    /// The same with threads of lower priority, for long computations that no client waits for.
+    ///
+    /// # Panics
+    /// If `threads` is 0.
+    pub fn background(name: &str, threads: usize) -> Pool {
+        Pool::of(name, threads, true)
+    }
+
+    fn of(name: &str, threads_max: usize, is_background: bool) -> Pool {
+        assert!(threads_max > 0, "a pool needs a thread");
+        let state = Mutex::new(State::default());
+        Pool { shared: Arc::new(Shared { name: name.to_owned(), threads_max, is_background, state }) }
     }
 
     /// Queues `job` at once and returns a future of its result. Dropping the future does not stop the job.
@@ -126,6 +139,9 @@ impl Shared {
     }
 
     fn work_until_closed(&self) {
+        if self.is_background {
+            lower_priority();
+        }
         self.lock().coming -= 1;
         while let Some(job) = self.next_job() {
             if catch_unwind(AssertUnwindSafe(job)).is_err() {

@@ -1,6 +1,15 @@
-//! What the threads of the process are doing, as the kernel tells it.
+//! The threads of the process: what they are doing, as the kernel tells it, and how urgent that is.
 
 use std::path::Path;
+
+/// How much less threads want that nobody waits for (the nice value).
+const BACKGROUND_NICE: i32 = 10;
+
+/// The calling thread gets what others leave, from now on. A system that refuses leaves it as it is.
+pub fn lower_priority() {
+    // On Linux the "process" of setpriority is a thread; the calling one here.
+    let _ = rustix::process::setpriority_process(Some(rustix::thread::gettid()), BACKGROUND_NICE);
+}
 
 /// Threads by what they do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

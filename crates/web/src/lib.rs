@@ -51,7 +51,7 @@ pub async fn serve(listener: Box<dyn Listener>, facts: Arc<dyn Facts>) {
         .route("/jmx", get(jmx))
         .route("/prometheus", get(prometheus))
         .route("/conf", get(conf))
-        .with_state(Arc::new(Role { facts, writers: Pool::new("pages", WRITERS) }));
+        .with_state(Arc::new(Role { facts, writers: Pool::background("pages", WRITERS) }));
     // Never returns: an accept error is passed over by the listener.
     let _ = axum::serve(listener::Connections(listener), router).await;
 }

@@ -9,12 +9,10 @@ use std::thread::JoinHandle as ThreadHandle;
 use std::{io, thread};
 
 use base::env::{MakeTask, Spawner, TaskClass};
+use base::threads::lower_priority;
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
-
-/// How much less the background threads want (the nice value).
-const BACKGROUND_NICE: i32 = 10;
 
 /// The runtimes of the process.
 pub struct Runtimes {
@@ -39,9 +37,9 @@ impl Runtimes {
     /// What the system says when it has no more threads or descriptors.
     pub fn start(cores: usize, background: usize) -> io::Result<Runtimes> {
         Ok(Runtimes {
-            connections: Group::start("connection", cores.max(1), 0)?,
-            service: Group::start("service", 1, 0)?,
-            background: Group::start("background", background.max(1), BACKGROUND_NICE)?,
+            connections: Group::start("connection", cores.max(1), || {})?,
+            service: Group::start("service", 1, || {})?,
+            background: Group::start("background", background.max(1), lower_priority)?,
         })
     }
 
@@ -61,7 +59,7 @@ impl Spawner for Runtimes {
 }
 
 impl Group {
-    fn start(name: &str, count: usize, nice: i32) -> io::Result<Group> {
+    fn start(name: &str, count: usize, prepare: fn()) -> io::Result<Group> {
         let mut group =
             Group { handles: vec![], next: AtomicUsize::new(0), _stops: vec![], _threads: vec![] };
         for index in 0..count {
@@ -70,7 +68,7 @@ impl Group {
             group.handles.push(runtime.handle().clone());
             group._stops.push(stop);
             group._threads.push(thread::Builder::new().name(format!("{name}-{index}")).spawn(move || {
-                lower_priority(nice);
+                prepare();
                 // Ends when the sender is dropped.
                 let _ = runtime.block_on(stopped);
             })?);
@@ -80,13 +78,5 @@ impl Group {
 
     fn next(&self) -> &Handle {
         &self.handles[self.next.fetch_add(1, Ordering::Relaxed) % self.handles.len()]
-    }
-}
-
-/// Nices the calling thread. A system that refuses leaves it as it is.
-fn lower_priority(nice: i32) {
-    if nice != 0 {
-        // On Linux the "process" of setpriority is a thread; the calling one here.
-        let _ = rustix::process::setpriority_process(Some(rustix::thread::gettid()), nice);
     }
 }

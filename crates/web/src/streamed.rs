@@ -68,6 +68,8 @@ impl ToClient {
         if !self.is_in_time.load(Relaxed) {
             return false;
         }
+        // A piece is a third of a millisecond's work. A thread that serves clients should not wait for all that are left.
+        std::thread::yield_now();
         let is_in_time = self.runtime.block_on(async {
             tokio::select! {
                 biased;

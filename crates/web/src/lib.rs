@@ -104,29 +104,26 @@ async fn jmx(State(role): OfRole, Query(query): Query<HashMap<String, String>>) 
         let error = serde_json::json!({"result": "ERROR", "message": "query format is not as expected."});
         return json(StatusCode::BAD_REQUEST, &error);
     };
-    let bean = bean.to_owned();
+    let (facts, bean) = (role.facts.clone(), bean.to_owned());
     let options = JmxOptions { only: Some(attribute.to_owned()), descriptions, callback };
-    if !has_attribute(&role, &bean, &options).await {
-        let error =
-            serde_json::json!({"beans": [], "result": "ERROR", "message": "No beans matching query."});
-        return json(StatusCode::NOT_FOUND, &error);
-    }
-    role.beans(content_type, move |beans, out| {
-        let mut jmx = Jmx::new(options, out);
-        beans.show(&|name| name == bean, &mut jmx);
-        jmx.finish();
-    })
-}
-
-/// Whether the bean has what is wanted of it: an answer says so at its very beginning.
-async fn has_attribute(role: &Role, bean: &str, options: &JmxOptions) -> bool {
-    let (facts, bean, options) = (role.facts.clone(), bean.to_owned(), options.clone());
-    let count = role.writers.run(move || {
-        let mut jmx = Jmx::new(options, Chunks::new(|_| false));
-        facts.metrics().show(&|name| name == bean, &mut jmx);
-        jmx.attributes()
+    let look = role.writers.run(move || {
+        let mut attributes = 0;
+        let text = Chunks::collected(|out| {
+            let mut jmx = Jmx::new(options, out);
+            facts.metrics().show(&|name| name == bean, &mut jmx);
+            attributes = jmx.attributes();
+            jmx.finish();
+        });
+        (attributes, text)
     });
-    count.await > 0
+    match look.await {
+        (0, _) => {
+            let error =
+                serde_json::json!({"beans": [], "result": "ERROR", "message": "No beans matching query."});
+            json(StatusCode::NOT_FOUND, &error)
+        }
+        (_, text) => ([(header::CONTENT_TYPE, content_type)], text).into_response(),
+    }
 }
 
 /// Whether a page of another origin may have its answer as a call of this function, and not as a call of anything else.

@@ -20,6 +20,8 @@ use tokio::sync::mpsc;
 const PIECES_WAITING: usize = 16;
 /// A client that takes no piece for so long has its answer broken off: there are few threads that write.
 const STALL_LIMIT: Duration = Duration::from_secs(10);
+/// The same for the answer as a whole, so that nobody keeps a thread by taking very little.
+const ANSWER_LIMIT: Duration = Duration::from_secs(60);
 
 /// What is on its way to a client.
 enum Piece {
@@ -35,9 +37,9 @@ pub(crate) fn streamed(
     write: impl FnOnce(Chunks) + Send + 'static,
 ) -> Response {
     let (send, receive) = mpsc::channel(PIECES_WAITING);
-    let to_client = ToClient { send, clock, runtime: Handle::current(), is_in_time: AtomicBool::new(true) };
+    let (runtime, end) = (Handle::current(), clock.monotonic() + ANSWER_LIMIT);
+    let to_client = Arc::new(ToClient { send, clock, end, runtime, is_in_time: AtomicBool::new(true) });
     writers.execute(move || {
-        let to_client = Arc::new(to_client);
         let of_text = to_client.clone();
         write(Chunks::new(move |text| of_text.put(Piece::Text(text.into()))));
         to_client.put(Piece::End);
@@ -57,6 +59,8 @@ pub(crate) fn streamed(
 struct ToClient {
     send: mpsc::Sender<Piece>,
     clock: Arc<dyn Clock>,
+    // Of the time for the answer, by the monotonic clock.
+    end: Duration,
     runtime: Handle,
     is_in_time: AtomicBool,
 }
@@ -71,10 +75,11 @@ impl ToClient {
         // A piece is a third of a millisecond's work. A thread that serves clients should not wait for all that are left.
         std::thread::yield_now();
         let is_in_time = self.runtime.block_on(async {
+            let limit = STALL_LIMIT.min(self.end.saturating_sub(self.clock.monotonic()));
             tokio::select! {
                 biased;
-                sent = self.send.send(piece) => sent.is_ok(),
-                () = self.clock.sleep(STALL_LIMIT) => false,
+                sent = self.send.send(piece), if !limit.is_zero() => sent.is_ok(),
+                () = self.clock.sleep(limit) => false,
             }
         });
         self.is_in_time.store(is_in_time, Relaxed);
@@ -123,5 +128,23 @@ mod tests {
         let pieces: Vec<_> = answer.into_body().into_data_stream().collect().await;
         assert_eq!(pieces.len(), PIECES_WAITING + 1);
         assert!(pieces.last().unwrap().is_err());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_takes_very_little_does_not_keep_a_thread() {
+        let (writers, clock) = (Pool::new("pages", 1), Arc::new(TestClock::new()));
+        let answer = streamed(&writers, clock.clone(), "text/plain", write);
+        let next = writers.run(|| ());
+        let mut pieces = answer.into_body().into_data_stream();
+        let taken = async {
+            let mut last = None;
+            while let Some(piece) = pieces.next().await {
+                last = Some(piece);
+                clock.sleep(STALL_LIMIT / 2).await;
+            }
+            last
+        };
+        let (last, ()) = tokio::join!(taken, next);
+        assert!(last.unwrap().is_err());
     }
 }

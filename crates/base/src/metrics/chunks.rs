@@ -1,5 +1,7 @@
 //! Long text that goes on its way while it is written: the beans of ten thousand regions are tens of megabytes.
 
+use std::sync::mpsc;
+
 /// Bytes of a piece, about.
 const CHUNK_LEN: usize = 64 << 10;
 /// Room for what is written between two looks at how much there is.
@@ -19,6 +21,13 @@ impl Chunks {
     /// Text whose pieces `take` gets. When it returns false, it gets no more, and the rest is forgotten.
     pub fn new(take: impl FnMut(Vec<u8>) -> bool + Send + 'static) -> Chunks {
         Chunks { text: Vec::with_capacity(CHUNK_LEN + MARGIN), take: Box::new(take), is_wanted: true }
+    }
+
+    /// All that is written, where it is known to be little.
+    pub fn collected(write: impl FnOnce(Chunks)) -> Vec<u8> {
+        let (send, pieces) = mpsc::channel();
+        write(Chunks::new(move |piece| send.send(piece).is_ok()));
+        pieces.iter().flatten().collect()
     }
 
     /// Hands on what there is if it is a whole piece.
@@ -44,8 +53,6 @@ impl Chunks {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::mpsc;
-
     use super::*;
 
     fn lens_of(pieces_wanted: usize) -> Vec<usize> {

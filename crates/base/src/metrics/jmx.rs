@@ -27,7 +27,8 @@ impl Jmx {
     /// An answer without beans, which goes to `out`.
     pub fn new(options: JmxOptions, mut out: Chunks) -> Jmx {
         if let Some(function) = &options.callback {
-            out.text.extend([function.as_bytes(), b"("].concat());
+            out.text.extend_from_slice(function.as_bytes());
+            out.text.push(b'(');
         }
         out.text.extend_from_slice(b"{\n  \"beans\": [");
         Jmx { options, out, beans: 0, attributes: 0 }

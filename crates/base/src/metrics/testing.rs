@@ -1,14 +1,10 @@
 //! What is shown, for tests to look at.
 
-use std::sync::mpsc;
-
 use crate::metrics::{Chunks, Name, Number, Show};
 
 /// All of the text that is written.
 pub(crate) fn text_of(write: impl FnOnce(Chunks)) -> String {
-    let (send, pieces) = mpsc::channel();
-    write(Chunks::new(move |piece| send.send(piece).is_ok()));
-    String::from_utf8(pieces.iter().flatten().collect()).unwrap()
+    String::from_utf8(Chunks::collected(write)).unwrap()
 }
 
 /// All beans, and the attributes of all of them together.

@@ -8,6 +8,7 @@
 //! * [`config`], [`memory`]: options declared once (key, default, form, effect), and the memory there is;
 //! * [`pages`]: memory in whole pages that goes back to the system when it is let go;
 //! * [`metrics`]: counters and gauges that `/jmx` shows; histograms and meters;
+//! * [`spent`]: where the time of a call went;
 //! * [`testing`]: an [`env::Env`] from a seed, for the tests of every crate.
 //!
 //! Knows nothing about: cells, files' formats, protobuf, tables.
@@ -21,6 +22,7 @@ pub mod metrics;
 pub mod pages;
 pub mod pool;
 pub mod prefetch;
+pub mod spent;
 pub mod testing;
 pub mod threads;
 pub mod varint;

@@ -41,6 +41,7 @@ mod prefix;
 mod qualifier;
 mod random_row;
 mod row;
+mod sampler;
 mod scan;
 mod single_column_value;
 mod single_column_value_exclude;

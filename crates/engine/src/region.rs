@@ -31,6 +31,7 @@ mod split_policy;
 mod warmth;
 mod write;
 
+use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
@@ -94,6 +95,7 @@ pub struct RegionServices {
 /// An open region.
 pub struct Region {
     // Fixed at open.
+    number: NonZeroU64,
     services: RegionServices,
     info: RegionInfo,
     table: Arc<TableDescriptor>,
@@ -169,6 +171,11 @@ impl Region {
     /// The table as it was when the region was opened.
     pub fn table(&self) -> &Arc<TableDescriptor> {
         &self.table
+    }
+
+    /// A number that no other region of this process has had.
+    pub fn number(&self) -> NonZeroU64 {
+        self.number
     }
 
     /// The full name, printable.

@@ -7,9 +7,11 @@
 //! * Held for plain computation only: never across an await. A write is visible to the next holder of its row as soon
 //!   as it is published, durable or not: the log keeps their order, and the second is not acknowledged before the first.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 use base::checksum::crc32c;
+use base::env::Clock;
+use base::spent::{self, Phase};
 
 /// One bit of a `u64` each.
 const STRIPES: usize = 64;
@@ -17,6 +19,8 @@ const STRIPES: usize = 64;
 /// The row locks of one region.
 pub struct RowLocks {
     stripes: [Mutex<()>; STRIPES],
+    // For how long is waited.
+    clock: Arc<dyn Clock>,
 }
 
 /// Locks held until this is dropped.
@@ -27,16 +31,10 @@ pub struct RowGuards<'a> {
     _others: Vec<MutexGuard<'a, ()>>,
 }
 
-impl Default for RowLocks {
-    fn default() -> RowLocks {
-        RowLocks::new()
-    }
-}
-
 impl RowLocks {
-    /// All rows unlocked.
-    pub fn new() -> RowLocks {
-        RowLocks { stripes: [const { Mutex::new(()) }; STRIPES] }
+    /// All rows unlocked. Waits go to the account of the call at work, by `clock`.
+    pub fn new(clock: Arc<dyn Clock>) -> RowLocks {
+        RowLocks { stripes: [const { Mutex::new(()) }; STRIPES], clock }
     }
 
     /// Locks all of `rows`; waits while others hold one of them.
@@ -44,11 +42,22 @@ impl RowLocks {
         let mut wanted = rows.fold(0u64, |wanted, row| wanted | 1 << stripe_of(row));
         let mut take_lowest = || {
             let stripe = wanted.trailing_zeros() as usize;
-            let guard = self.stripes.get(stripe).map(lock_stripe)?;
+            let guard = self.stripes.get(stripe).map(|stripe| self.lock_stripe(stripe))?;
             wanted &= wanted - 1;
             Some(guard)
         };
         RowGuards { _first: take_lowest(), _others: std::iter::from_fn(take_lowest).collect() }
+    }
+
+    fn lock_stripe<'a>(&self, stripe: &'a Mutex<()>) -> MutexGuard<'a, ()> {
+        // The lock guards no data of its own: a holder that panicked left nothing half done here.
+        match stripe.try_lock() {
+            Ok(guard) => guard,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => spent::took(Phase::Lock, &*self.clock, || {
+                stripe.lock().unwrap_or_else(PoisonError::into_inner)
+            }),
+        }
     }
 }
 
@@ -56,18 +65,19 @@ fn stripe_of(row: &[u8]) -> usize {
     crc32c(row) as usize % STRIPES
 }
 
-fn lock_stripe(stripe: &Mutex<()>) -> MutexGuard<'_, ()> {
-    // The lock guards no data of its own: a holder that panicked left nothing half done here.
-    stripe.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 #[cfg(test)]
 mod tests {
+    use base::testing;
+
     use super::*;
+
+    fn unlocked() -> RowLocks {
+        RowLocks::new(testing::env(1).clock)
+    }
 
     #[test]
     fn rows_of_one_stripe_are_locked_once() {
-        let locks = RowLocks::new();
+        let locks = unlocked();
         let guards = locks.lock([&b"a"[..], b"a", b"b"].into_iter());
         drop(guards);
         let _again = locks.lock([&b"b"[..], b"a"].into_iter());
@@ -75,7 +85,7 @@ mod tests {
 
     #[test]
     fn a_locked_row_keeps_others_out() {
-        let locks = RowLocks::new();
+        let locks = unlocked();
         let guards = locks.lock([&b"row"[..]].into_iter());
         assert!(locks.stripes[stripe_of(b"row")].try_lock().is_err());
         drop(guards);
@@ -84,7 +94,7 @@ mod tests {
 
     #[test]
     fn batches_in_any_order_do_not_wait_for_each_other_for_ever() {
-        let locks = RowLocks::new();
+        let locks = unlocked();
         let rows: Vec<Vec<u8>> = (0..200u32).map(|row| row.to_be_bytes().to_vec()).collect();
         let total = Mutex::new(0u32);
         std::thread::scope(|scope| {

@@ -9,6 +9,7 @@ use cell::schema::TableName;
 use engine::Region;
 use engine::region::CompactionKind;
 use proto::open_region_response::RegionOpeningState;
+use proto::slow_log_response_request::LogType;
 use wire::exception::{Answer, JavaException};
 use wire::service::{AdminService, SWITCH_RPC_THROTTLE};
 
@@ -293,6 +294,32 @@ impl AdminService for Admin {
     ) -> BoxFuture<'_, Answer<proto::UpdateConfigurationResponse>> {
         // No option takes effect without a restart yet.
         ready(Ok(proto::UpdateConfigurationResponse {}))
+    }
+
+    fn get_slow_log_responses(
+        &self,
+        request: proto::SlowLogResponseRequest,
+    ) -> BoxFuture<'_, Answer<proto::SlowLogResponses>> {
+        ready(Ok(self.0.slow_log().responses(&request)))
+    }
+
+    fn get_large_log_responses(
+        &self,
+        request: proto::SlowLogResponseRequest,
+    ) -> BoxFuture<'_, Answer<proto::SlowLogResponses>> {
+        let request = proto::SlowLogResponseRequest { log_type: Some(LogType::LargeLog as i32), ..request };
+        ready(Ok(self.0.slow_log().responses(&request)))
+    }
+
+    fn clear_slow_logs_responses(
+        &self,
+        _: proto::ClearSlowLogResponseRequest,
+    ) -> BoxFuture<'_, Answer<proto::ClearSlowLogResponses>> {
+        ready(Ok(proto::ClearSlowLogResponses { is_cleaned: self.0.slow_log().clear() }))
+    }
+
+    fn get_log_entries(&self, request: proto::LogRequest) -> BoxFuture<'_, Answer<proto::LogEntry>> {
+        ready(self.0.slow_log().entries(&request))
     }
 
     fn get_region_load(

@@ -6,6 +6,7 @@
 //! * [`regions`], [`schedule`], [`load`]: the regions online, when they are flushed and compacted, their figures;
 //! * [`instruments`], [`pauses`]: what is counted of calls, and of times when none is served;
 //! * [`quotas`]: what calls may use in a time;
+//! * [`slow_log`]: calls that took long, and where their time went;
 //! * [`errors`]: the engine's errors as Java exceptions.
 //!
 //! Speaks to the master through `wire::service` only. Knows nothing about: the master's insides, znodes.
@@ -23,6 +24,7 @@ pub mod regions;
 pub mod scanners;
 pub mod schedule;
 pub mod server;
+pub mod slow_log;
 mod splitting;
 
 pub use admin::Admin;

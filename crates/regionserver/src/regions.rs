@@ -1,6 +1,7 @@
 //! The regions that are served here, by encoded name.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::num::NonZeroU64;
 use std::sync::{Arc, Mutex};
 
 use arc_swap::ArcSwap;
@@ -37,6 +38,11 @@ impl OnlineRegions {
     /// The region of an encoded name.
     pub fn get(&self, encoded: &str) -> Option<Arc<Region>> {
         self.online.load().get(encoded).cloned()
+    }
+
+    /// The region of a [number](Region::number). Looks at all of them.
+    pub(crate) fn numbered(&self, number: NonZeroU64) -> Option<Arc<Region>> {
+        self.online.load().values().find(|region| region.number() == number).cloned()
     }
 
     /// All regions, by table and start key.

@@ -4,6 +4,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use base::env::{Env, TaskClass};
+use base::spent;
 use cell::region::{RegionInfo, ServerName};
 use engine::Region;
 use engine::budget::MemstoreBudget;
@@ -29,6 +30,7 @@ use crate::regions::OnlineRegions;
 use crate::scanners::Scanners;
 use crate::schedule::Schedule;
 use crate::schedule::compactions::CompactionOptions;
+use crate::slow_log::{SlowLog, SlowLogOptions};
 
 /// The pause between reports to the master (`hbase.regionserver.msginterval`).
 const REPORT_PERIOD: Duration = Duration::from_secs(3);
@@ -102,6 +104,8 @@ pub struct RegionServerOptions {
     pub nonce_grace: Duration,
     /// How calls are throttled; `None` if they are not (`hbase.quota.enabled`).
     pub quotas: Option<QuotaOptions>,
+    /// Which calls are told of, and how many of them are kept.
+    pub slow_log: SlowLogOptions,
     /// Regions from which none is split any more (`hbase.regionserver.regionSplitLimit`).
     pub regions_max: usize,
 }
@@ -133,6 +137,7 @@ pub struct RegionServer {
     admin_requests: Arc<AdminInstruments>,
     pauses: Arc<PauseInstruments>,
     quotas: Option<RpcQuotas>,
+    slow_log: SlowLog,
     recovered: Recovered,
     master: OnceLock<Arc<dyn RegionServerStatusService>>,
     on_stop: Arc<dyn Fn(&str) + Send + Sync>,
@@ -185,12 +190,14 @@ impl RegionServer {
         let first_scanner_id = name.start_code << 20;
         let scanners = Scanners::new(options.scanner_lease, options.scanners_max, first_scanner_id);
         let quotas = options.quotas.map(RpcQuotas::new);
+        let slow_log = SlowLog::new(options.slow_log);
         let now = services.env.clock.monotonic();
         let requests = Arc::new(RequestInstruments::begin(now));
         let admin_requests = Arc::new(AdminInstruments::begin(now));
         let pauses = Arc::new(PauseInstruments::begin(now));
         Ok(Arc::new(RegionServer {
             quotas,
+            slow_log,
             name,
             info_port,
             options,
@@ -318,6 +325,11 @@ impl RegionServer {
         Ok(())
     }
 
+    /// The last calls that took long or gave much.
+    pub fn slow_log(&self) -> &SlowLog {
+        &self.slow_log
+    }
+
     /// Takes what a call of `region` is thought to use from the quotas that bound it.
     ///
     /// # Errors
@@ -328,6 +340,7 @@ impl RegionServer {
         region: &Region,
         planned: impl FnOnce() -> Planned,
     ) -> Answer<Operation> {
+        spent::about(region.number());
         match &self.quotas {
             None => Ok(Operation::unbounded()),
             Some(quotas) => {

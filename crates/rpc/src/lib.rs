@@ -26,6 +26,7 @@ pub use cellblock::CellBlock;
 pub use compressor::Compressor;
 pub use fields::Malformed;
 pub use header::{ClientVersion, Codec};
+pub use preamble::to_string_binary;
 pub use server::{Server, ServerOptions};
 
 /// Java's name of a failure that a client must not try again.

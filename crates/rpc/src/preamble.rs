@@ -133,7 +133,7 @@ fn unsupported(version: u8, auth: u8, peer: SocketAddr) -> String {
 }
 
 /// Bytes as HBase prints them (`Bytes.toStringBinary`).
-fn to_string_binary(bytes: &[u8]) -> String {
+pub fn to_string_binary(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
     for byte in bytes {
         match byte {

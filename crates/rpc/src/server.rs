@@ -12,13 +12,15 @@
 //! * [`outbox`]: answers in, vectored writes out;
 //! * [`instruments`]: what is counted of calls;
 //! * [`pace`]: whether a client goes on fast enough for what it makes the server hold;
-//! * [`shared`]: what the servers of a process share.
+//! * [`shared`]: what the servers of a process share;
+//! * [`observer`]: who is told of calls that took long.
 
 mod calls;
 mod connection;
 mod handshake;
 mod inbox;
 mod instruments;
+mod observer;
 mod outbox;
 mod pace;
 mod shared;
@@ -37,6 +39,7 @@ use tracing::{debug, warn};
 use crate::call::Service;
 use handshake::Opened;
 pub use instruments::CallInstruments;
+pub use observer::{CallObserver, EndedCall, Watch};
 pub use shared::Shared;
 
 /// Limits of a server. The defaults are HBase's where HBase has one.
@@ -67,6 +70,8 @@ pub struct ServerOptions {
     pub stall_limit: Duration,
     /// How long calls may go on once their client is gone, or the server stops.
     pub drain_limit: Duration,
+    /// Who is told of calls that take long.
+    pub watch: Option<Watch>,
 }
 
 impl Default for ServerOptions {
@@ -83,6 +88,7 @@ impl Default for ServerOptions {
             unsent_bytes_hard_max: 64 << 20,
             stall_limit: Duration::from_secs(60),
             drain_limit: Duration::from_secs(60),
+            watch: None,
         }
     }
 }

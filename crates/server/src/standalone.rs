@@ -25,6 +25,7 @@ use master::{Master, MasterParts};
 use regionserver::quotas::{QuotaOptions, Refill};
 use regionserver::schedule::compactions::CompactionOptions;
 use regionserver::schedule::throughput::ThroughputOptions;
+use regionserver::slow_log::{SlowCalls, SlowLogOptions};
 use regionserver::{Admin, ClientRpc, RegionServer, RegionServerOptions, RegionServerParts};
 use rpc::server::Shared;
 use rpc::{ServerOptions, Service};
@@ -363,11 +364,14 @@ impl Node {
             Arc::new(ClientRpc(self.region_server.clone())),
             Dispatched::new("AdminService", admin, dispatch_admin),
         ];
-        let rpc = |services| {
-            let (options, shared) = (limits.rpc.clone(), limits.shared.clone());
+        let rpc = |services, watch| {
+            let options = ServerOptions { watch, ..limits.rpc.clone() };
+            let shared = limits.shared.clone();
             rpc::Server::sharing(env.clone(), services, options, Some(self.cluster_id.clone()), shared)
         };
-        let servers = vec![rpc(of_master), rpc(of_region_server)];
+        let slow_calls = Arc::new(SlowCalls(self.region_server.clone()));
+        let watch = slow_log_options(config).watch(slow_calls);
+        let servers = vec![rpc(of_master, None), rpc(of_region_server, Some(watch))];
         servers[0].serve(listeners.master);
         servers[1].serve(listeners.region_server);
         let identity = Identity {
@@ -463,6 +467,19 @@ impl Limits {
     }
 }
 
+/// Which calls are told of.
+fn slow_log_options(config: &Config) -> SlowLogOptions {
+    let millis = |millis: Option<u64>| millis.map(Duration::from_millis);
+    let bytes = |bytes: Option<u64>| bytes.map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX));
+    SlowLogOptions {
+        slow: millis(config.slow_call_ms),
+        slow_scan: millis(config.slow_scan_ms.or(config.slow_call_ms)),
+        large_bytes: bytes(config.large_answer_bytes),
+        large_scan_bytes: bytes(config.large_scan_bytes.or(config.large_answer_bytes)),
+        kept: if config.slow_log_enabled { config.slow_log_calls_max as usize } else { 0 },
+    }
+}
+
 fn region_server_options(config: &Config, memory: &MemoryParts) -> RegionServerOptions {
     RegionServerOptions {
         region: engine::region::RegionOptions {
@@ -505,6 +522,7 @@ fn region_server_options(config: &Config, memory: &MemoryParts) -> RegionServerO
         memstore_bytes: memory.memstores,
         memstore_low_mark: config.memstore_lower_fraction,
         cache_bytes: memory.cache,
+        slow_log: slow_log_options(config),
         log_roll_bytes: config.wal_roll_bytes(),
         log_roll_period: Duration::from_millis(config.wal_roll_interval_ms),
         logs_max: config.wal_files_max_for(memory.memstores) as usize,

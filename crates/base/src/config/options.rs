@@ -247,6 +247,19 @@ options! {
             | "ipc.server.max.callqueue.length", "auto", count_or_auto;
         /// Calls at work besides those of the key above; means nothing while that is `auto`.
         handlers: u32 = "hbase.regionserver.handler.count", "30", count;
+        /// Calls that take longer are told in the log, with where their time went, and kept for `get_slowlog_responses` and the
+        /// pages: from their arrival to the last byte of a long answer.
+        slow_call_ms: Option<u64> = "hbase.ipc.warn.response.time", "10 s", millis_or_off;
+        /// The same for scans; `auto`: as for all others.
+        slow_scan_ms: Option<u64> = "hbase.ipc.warn.response.time.scan", "auto", millis_off_or_auto;
+        /// Calls with more bytes of answer are told of in the same way.
+        large_answer_bytes: Option<u64> = "hbase.ipc.warn.response.size", "100 MiB", bytes_or_off;
+        /// The same for scans; `auto`: as for all others.
+        large_scan_bytes: Option<u64> = "hbase.ipc.warn.response.size.scan", "auto", bytes_off_or_auto;
+        /// Whether the last of these calls are kept.
+        slow_log_enabled: bool = "hbase.regionserver.slowlog.buffer.enabled", "true", flag;
+        /// How many of them.
+        slow_log_calls_max: u32 = "hbase.regionserver.slowlog.ringbuffer.size", "256", count;
         /// Changes of one batch that are made together at most. Larger batches become several edits of the log.
         minibatch_changes: u32 = "hbase.regionserver.minibatch.size", "20000", count;
         /// Actions of one batch from which a warning is logged.

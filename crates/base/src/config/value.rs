@@ -108,6 +108,55 @@ pub(super) mod millis {
     }
 }
 
+/// Values that HBase switches off by -1.
+fn is_off(text: &str) -> bool {
+    text == "-1"
+}
+
+pub(super) mod millis_or_off {
+    pub(crate) const FORM: &str = "milliseconds, with or without a unit (`10 s`); -1: none";
+    pub(crate) fn parse(text: &str) -> super::Parsed<Option<u64>> {
+        if super::is_off(text) {
+            return Ok(None);
+        }
+        super::millis::parse(text).map(Some).map_err(|_| format!("expected {FORM}"))
+    }
+}
+
+pub(super) mod bytes_or_off {
+    pub(crate) const FORM: &str = "bytes, such as `104857600` or `100 MiB`; -1: none";
+    pub(crate) fn parse(text: &str) -> super::Parsed<Option<u64>> {
+        if super::is_off(text) {
+            return Ok(None);
+        }
+        super::bytes_of(text).map(Some).ok_or_else(|| format!("expected {FORM}"))
+    }
+}
+
+/// `auto` is none; what is switched off is beyond all that there is.
+pub(super) mod millis_off_or_auto {
+    pub(crate) const FORM: &str = "milliseconds, with or without a unit (`10 s`), or `auto`; -1: none";
+    pub(crate) fn parse(text: &str) -> super::Parsed<Option<u64>> {
+        if text.eq_ignore_ascii_case("auto") {
+            return Ok(None);
+        }
+        let parsed = super::millis_or_off::parse(text).map_err(|_| format!("expected {FORM}"))?;
+        Ok(Some(parsed.unwrap_or(u64::MAX)))
+    }
+}
+
+/// `auto` is none; what is switched off is beyond all that there is.
+pub(super) mod bytes_off_or_auto {
+    pub(crate) const FORM: &str = "bytes, such as `104857600` or `100 MiB`, or `auto`; -1: none";
+    pub(crate) fn parse(text: &str) -> super::Parsed<Option<u64>> {
+        if text.eq_ignore_ascii_case("auto") {
+            return Ok(None);
+        }
+        let parsed = super::bytes_or_off::parse(text).map_err(|_| format!("expected {FORM}"))?;
+        Ok(Some(parsed.unwrap_or(u64::MAX)))
+    }
+}
+
 pub(super) mod millis_or_auto {
     pub(crate) const FORM: &str = "milliseconds, with or without a unit (`1 h`, `7 d`), or `auto`";
     pub(crate) fn parse(text: &str) -> super::Parsed<Option<u64>> {
@@ -404,6 +453,13 @@ mod tests {
         assert_eq!(bytes_or_no_limit::parse("1k"), Ok(Some(1024)));
         assert!(bytes_or_no_limit::parse("-x").is_err());
         assert_eq!(chunk_bytes::parse("33"), Ok(33));
+        assert_eq!(millis_or_off::parse("10 s"), Ok(Some(10_000)));
+        assert_eq!(millis_or_off::parse("-1"), Ok(None));
+        assert_eq!(millis_off_or_auto::parse("auto"), Ok(None));
+        assert_eq!(millis_off_or_auto::parse("-1"), Ok(Some(u64::MAX)));
+        assert_eq!(bytes_or_off::parse("0"), Ok(Some(0)));
+        assert_eq!(bytes_off_or_auto::parse("1 KiB"), Ok(Some(1024)));
+        assert!(bytes_or_off::parse("-2").is_err() && millis_or_off::parse("soon").is_err());
         assert!(chunk_bytes::parse("32").is_err());
         assert!(chunk_bytes::parse("2 GiB").is_err());
     }

@@ -1,9 +1,13 @@
 //! A filter as a scan uses it: what holds for the whole tree is found out once.
 
+use std::sync::Arc;
+
+use base::env::Clock;
 use cell::Cell;
 use cell::filter::Filter;
 
 use super::node::Node;
+use super::sampler::Sampler;
 use super::{Evaluate, Hint, Judged, ReturnCode, ValueForm};
 use crate::error::Result;
 
@@ -15,6 +19,7 @@ pub struct ScanFilter {
     may_end: bool,
     sees_skipped_rows: bool,
     judges_rows_apart: bool,
+    sampler: Option<Sampler>,
 }
 
 impl ScanFilter {
@@ -31,7 +36,13 @@ impl ScanFilter {
             sees_skipped_rows: root.sees_skipped_rows(),
             judges_rows_apart: root.judges_rows_apart(),
             root,
+            sampler: None,
         })
+    }
+
+    /// Adds what it takes to the account of the call at work, by `clock`.
+    pub fn sample(&mut self, clock: Arc<dyn Clock>) {
+        self.sampler = Some(Sampler::new(clock));
     }
 
     /// Whether rows are judged when they are complete: they must not be cut.
@@ -73,7 +84,7 @@ impl ScanFilter {
         if self.is_done() {
             return Ok(true);
         }
-        self.root.filter_row_key(row)
+        Sampler::ask(&mut self.sampler, || self.root.filter_row_key(row))
     }
 
     /// What becomes of a cell.
@@ -82,7 +93,7 @@ impl ScanFilter {
     /// [`Misfit`](super::Misfit).
     #[inline]
     pub fn filter_cell(&mut self, cell: &Cell<'_>) -> Judged<ReturnCode> {
-        self.root.filter_cell(cell)
+        Sampler::ask(&mut self.sampler, || self.root.filter_cell(cell))
     }
 
     /// Where to go from the cell that was judged last.
@@ -103,7 +114,7 @@ impl ScanFilter {
 
     /// Whether a complete row that has cells is dropped.
     pub fn filter_row(&mut self) -> bool {
-        self.root.filter_row()
+        Sampler::ask(&mut self.sampler, || self.root.filter_row())
     }
 
     /// A row is behind.

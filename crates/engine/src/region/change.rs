@@ -8,6 +8,7 @@
 
 use std::sync::Arc;
 
+use base::spent::{self, Phase};
 use bytes::Bytes;
 use cell::KeyValue;
 use cell::condition::{Condition, Test};
@@ -112,7 +113,8 @@ impl Region {
     async fn claim_and_make(&self, change: Change<'_>) -> Result<Changed> {
         let nonces = change.mutations.iter().map(|mutation| mutation.nonce);
         let nonce = nonces.clone().find(|nonce| nonce.1 != 0).unwrap_or_default();
-        let claim = match self.services.nonces.claim(nonce).await {
+        let claim = self.services.nonces.claim(nonce);
+        let claim = match spent::waited(Phase::Lock, &*self.services.env.clock, claim).await {
             Turn::First(claim) => claim,
             Turn::Again(seq_id) => return self.tell_again(change.mutations, seq_id).await,
         };
@@ -133,7 +135,7 @@ impl Region {
         match attempt {
             Attempt::Nothing => {}
             Attempt::Unmatched(seq_id) => {
-                self.mvcc.wait_visible(seq_id).await?;
+                self.wait_visible(seq_id).await?;
                 return Ok(Changed::unmatched());
             }
             Attempt::Published(Published { seq_id, answers }) => {
@@ -142,7 +144,7 @@ impl Region {
                 for (at, cell) in answers {
                     results[at].get_or_insert_default().push(cell);
                 }
-                self.mvcc.wait_visible(seq_id).await?;
+                self.wait_visible(seq_id).await?;
             }
         }
         Ok(Changed { matched: true, results })
@@ -231,7 +233,7 @@ impl Region {
     async fn tell_again(&self, mutations: &[Mutation], seq_id: u64) -> Result<Changed> {
         // A nonce of a region that is gone may be greater than any here; then there is nothing to wait for.
         if seq_id <= self.mvcc.write_point() {
-            self.mvcc.wait_visible(seq_id).await?;
+            self.wait_visible(seq_id).await?;
         }
         let mut results = Vec::with_capacity(mutations.len());
         for mutation in mutations {

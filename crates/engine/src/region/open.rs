@@ -8,6 +8,7 @@
 //! Logs that were replayed stay needed until the region is flushed; that is for whoever adopted them. What came from
 //! `recovered.edits` is flushed before the region serves, because those files are removed.
 
+use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -40,6 +41,12 @@ pub struct Opening {
     pub table: Arc<TableDescriptor>,
     /// Its entries in the logs of an earlier run.
     pub entries: Box<dyn Entries>,
+}
+
+/// A number for a region, counted from 1.
+fn next_number() -> NonZeroU64 {
+    static LAST: AtomicU64 = AtomicU64::new(0);
+    NonZeroU64::MIN.saturating_add(LAST.fetch_add(1, Ordering::Relaxed))
 }
 
 impl Region {
@@ -98,11 +105,13 @@ impl Region {
             name: full_name.clone(),
             start_key: info.start_key.clone(),
         };
+        let clock = services.env.clock.clone();
         let flush_bytes = services.options.flush_bytes_of(&table);
         let site = &services.options.compaction;
         let settings_of = |family| Settings::of(&table, family, site, flush_bytes);
         let compaction_settings = families.iter().map(settings_of).collect();
         Arc::new_cyclic(|this| Region {
+            number: next_number(),
             durability: durability_of(&table),
             read_only: table.read_only(),
             flush_bytes,
@@ -130,7 +139,7 @@ impl Region {
             has_tags: AtomicBool::new(false),
             this: this.clone(),
             mvcc: Mvcc::new(0),
-            rows: RowLocks::new(),
+            rows: RowLocks::new(clock),
             publish: Mutex::new(Publish::default()),
             view: ArcSwap::from_pointee(RegionView { stores }),
             state: AtomicU8::new(RegionState::Closed as u8),

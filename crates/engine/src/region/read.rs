@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use arc_swap::Guard;
 use base::BoxFuture;
+use base::spent::{self, Phase, Use};
 use cell::Cell;
 use cell::query::{CellSelection, FamilyColumns, Get, Scan};
 use cell::region::RegionInfo;
@@ -17,7 +18,8 @@ use crate::mvcc::ReadGuard;
 use crate::region::Region;
 use crate::region::write::Halt;
 use crate::scanner::{
-    Aim, CellList, FamilyRules, Limits, Read, RegionScanner, ResultSink, RowPlan, RowRead, Stopped, drive,
+    Aim, BlockLoader, CellList, FamilyRules, Limits, Read, RegionScanner, ResultSink, RowPlan, RowRead,
+    Stopped, drive,
 };
 use crate::store::RegionView;
 
@@ -75,6 +77,7 @@ impl Region {
         if scan.selection.filter.is_some() {
             scanner.seed(&scan, self.services.env.random.next_u64())?;
         }
+        scanner.account(self.services.env.clock.clone());
         Ok(scanner)
     }
 
@@ -97,6 +100,7 @@ impl Region {
         if self.read_row_now(get, sink)? == Read::Left {
             self.scan_row_apart(get, sink).await?;
         }
+        spent::used(Use::Rows, 1);
         self.instruments.note_rows_got(1);
         Ok(())
     }
@@ -236,6 +240,7 @@ impl Region {
         let scan = Scan::of(get);
         let mut scanner = RegionScanner::new(stores, self.table.order(), &scan, guard, now_ms, loader)?;
         scanner.limit_rows(self.options().row_bytes_max);
+        scanner.account(self.services.env.clock.clone());
         warm.iter().for_each(|block| scanner.supply(block.clone()));
         while scanner.next(&mut Limits::default(), &mut found)?.stopped != Stopped::Exhausted {}
         self.instruments.note_rows_scanned(1);
@@ -244,8 +249,11 @@ impl Region {
 
     /// Loads the blocks of a miss and keeps them at hand.
     pub(super) async fn load(&self, miss: Miss, warm: &mut Vec<Arc<Block>>) -> Result<()> {
-        for block in &miss.blocks {
-            warm.push(self.services.loader.load(block).await?);
+        for missed in &miss.blocks {
+            let load = self.services.loader.load(missed);
+            let block = spent::waited(Phase::Disk, &*self.services.env.clock, load).await?;
+            BlockLoader::note_read(&block);
+            warm.push(block);
         }
         Ok(())
     }

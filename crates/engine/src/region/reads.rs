@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use arc_swap::Guard;
+use base::spent::{self, Use};
 use cell::query::Get;
 
 use crate::error::Result;
@@ -105,6 +106,7 @@ impl Reads<'_> {
 
 impl Drop for Reads<'_> {
     fn drop(&mut self) {
+        spent::used(Use::Rows, self.rows_read);
         self.region.instruments.note_rows_got(self.rows_read);
     }
 }

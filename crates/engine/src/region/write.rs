@@ -9,6 +9,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use base::spent::{self, Phase};
 use cell::KeyValue;
 use cell::mutation::Mutation;
 use hfile::{Block, Miss, Stop};
@@ -132,7 +133,12 @@ impl Region {
                 Err(Halt::Failed(error)) => return Err(error),
             }
         };
-        self.mvcc.wait_visible(seq_id).await
+        self.wait_visible(seq_id).await
+    }
+
+    /// Waits until what was published is durable and visible.
+    pub(super) async fn wait_visible(&self, seq_id: u64) -> Result<()> {
+        spent::waited(Phase::Log, &*self.services.env.clock, self.mvcc.wait_visible(seq_id)).await
     }
 
     /// Locks the rows, reads what the batch depends on, and publishes it. The batch is left empty.

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 
+use base::spent::{self, Use};
 use cache::{BlockCache, BlockKey, Class, KindStats, Stats, Weighted};
 use fs::FilePath;
 use hfile::{Block, BlockKind, BlockRef, BlockSource, Miss, Reader, Stop};
@@ -99,6 +100,16 @@ struct Cached {
     in_memory: bool,
 }
 
+impl Cached {
+    /// The block, which a call asked for.
+    #[inline]
+    fn found(self) -> Arc<Block> {
+        spent::used(Use::BlocksFound, 1);
+        spent::used(Use::BlockBytes, self.block.heap_len() as u64);
+        self.block
+    }
+}
+
 impl Weighted for Cached {
     fn weight(&self) -> usize {
         self.block.heap_len()
@@ -140,7 +151,7 @@ impl BlockLoader {
 
     /// The block, if it is in the cache.
     pub fn cached(&self, file_id: u64, offset: u64) -> Option<Arc<Block>> {
-        self.cache.get(&BlockKey { file_id, offset }).map(|cached| cached.block)
+        self.cache.get(&BlockKey { file_id, offset }).map(Cached::found)
     }
 
     /// The same for those whose asking does not mean that it is wanted.
@@ -200,6 +211,12 @@ impl BlockLoader {
     pub(crate) fn evict_file(&self, path: &FilePath, file_id: u64) {
         self.file_ids.forget(path, file_id);
         self.cache.evict_file(file_id);
+    }
+
+    /// A block was read for the call at work.
+    pub(crate) fn note_read(block: &Block) {
+        spent::used(Use::BlocksRead, 1);
+        spent::used(Use::BlockBytes, block.heap_len() as u64);
     }
 
     /// Loads a block.
@@ -278,7 +295,7 @@ impl BlockLoader {
 /// What is in the cache. A miss does not count: whoever reads from here leaves it to a scanner, which asks again.
 impl BlockSource for BlockLoader {
     fn block(&self, file: &Arc<Reader>, offset: u64) -> Option<Arc<Block>> {
-        self.cache.find(&BlockKey { file_id: file.file_id(), offset }).map(|cached| cached.block)
+        self.cache.find(&BlockKey { file_id: file.file_id(), offset }).map(Cached::found)
     }
 }
 
@@ -362,9 +379,21 @@ pub async fn drive(
     limits: &mut Limits,
     sink: &mut dyn ResultSink,
 ) -> Result<Progress> {
+    let (seen_before, _) = scanner.rows_seen_and_returned();
+    let driven = drive_on(scanner, limits, sink).await;
+    spent::used(Use::Rows, scanner.rows_seen_and_returned().0 - seen_before);
+    driven
+}
+
+async fn drive_on(
+    scanner: &mut RegionScanner,
+    limits: &mut Limits,
+    sink: &mut dyn ResultSink,
+) -> Result<Progress> {
     loop {
         match scanner.next(limits, sink) {
             Ok(Progress { stopped: Stopped::Slice, .. }) => {
+                scanner.note_slice();
                 let goes_on = match sink.room() {
                     Room::Enough => true,
                     Room::Full => scanner.stop_early(limits),

@@ -64,6 +64,12 @@ impl Merge {
         self.ready.last().and_then(|at| self.sources[usize::from(*at)].cell())
     }
 
+    /// Whether the source that it stands on, or that moves now, is a memstore.
+    pub(crate) fn is_in_memstore(&self) -> bool {
+        let current = self.moving.last().or(self.ready.last());
+        current.is_some_and(|at| self.sources[usize::from(*at)].is_memstore())
+    }
+
     /// The rows from the current cell on and before the row `stop` (empty for all) that one source alone has, if they can
     /// be walked through. The merge stays.
     pub(crate) fn run(&self, stop: &[u8]) -> Option<Run> {

@@ -15,6 +15,8 @@ mod run;
 
 use std::sync::Arc;
 
+use base::env::Clock;
+use base::spent::{self, Use};
 use cell::CellOrder;
 use cell::query::Scan;
 use hfile::{Block, Miss, Stop};
@@ -88,6 +90,8 @@ pub struct RegionScanner {
     stays_awake: bool,
     blocks: Blocks,
     runs: Runs,
+    // By which its waits are measured.
+    clock: Option<Arc<dyn Clock>>,
     guard: ReadGuard,
 }
 
@@ -186,6 +190,7 @@ impl RegionScanner {
             stays_awake: false,
             blocks: Blocks::new(loader),
             runs: Runs::default(),
+            clock: None,
             guard,
         })
     }
@@ -217,6 +222,20 @@ impl RegionScanner {
             filter.seed(scan, seed)?;
         }
         Ok(())
+    }
+
+    /// Adds its waits and its filter's time to the account of the call at work. After [`seed`](RegionScanner::seed).
+    pub fn account(&mut self, clock: Arc<dyn Clock>) {
+        if let Some(filter) = &mut self.filter {
+            filter.sample(clock.clone());
+        }
+        self.clock = Some(clock);
+    }
+
+    /// A long stretch is behind: notes where its cells lay.
+    pub(crate) fn note_slice(&self) {
+        let in_memstore = self.stores.iter().any(|store| store.merge.is_in_memstore());
+        spent::used(if in_memstore { Use::MemstoreSlices } else { Use::BlockSlices }, 1);
     }
 
     /// Lets a result have at most `bytes` of one store.
@@ -258,7 +277,13 @@ impl RegionScanner {
         for missed in miss.blocks.iter().filter(|_| ahead) {
             self.blocks.drop_before(missed.file.file_id(), missed.offset);
         }
-        for block in loader.load_missed(miss, ahead.then_some(&mut self.runs), keep).await? {
+        let load = loader.load_missed(miss, ahead.then_some(&mut self.runs), keep);
+        let blocks = match &self.clock {
+            Some(clock) => spent::waited(spent::Phase::Disk, &**clock, load).await?,
+            None => load.await?,
+        };
+        for block in blocks {
+            BlockLoader::note_read(&block);
             self.blocks.supply(block);
         }
         Ok(())
@@ -501,7 +526,7 @@ impl RegionScanner {
                 Step::Written(bytes) => {
                     self.result.cells += 1;
                     self.result.bytes += bytes as u64 + 4;
-                    self.account(bytes, limits);
+                    self.take_off(bytes, limits);
                     if self.result.bytes > self.row_bytes_max {
                         self.refuse(self.row_too_big());
                         return Ok(None);
@@ -557,7 +582,7 @@ impl RegionScanner {
 
     /// Takes a cell off the limits, if it goes out now.
     #[inline]
-    fn account(&mut self, bytes: usize, limits: &mut Limits) {
+    fn take_off(&mut self, bytes: usize, limits: &mut Limits) {
         let bytes = bytes as u64 + 4;
         match &mut self.filter {
             Some(filter) => filter.account(bytes, limits),

@@ -4,6 +4,9 @@
 //! complete rows are they kept in a buffer first, and where families that the filter does not look at are read on demand:
 //! when the others have passed.
 
+use std::sync::Arc;
+
+use base::env::Clock;
 use cell::query::Scan;
 
 use crate::error::{Error, Result};
@@ -74,6 +77,11 @@ impl RowFilter {
     pub(crate) fn seed(&mut self, scan: &Scan, seed: u64) -> Result<()> {
         *self = RowFilter { joins: self.joins, ..RowFilter::new(scan, seed)? };
         Ok(())
+    }
+
+    /// Adds what it takes to the account of the call at work.
+    pub(crate) fn sample(&mut self, clock: Arc<dyn Clock>) {
+        self.scan.sample(clock);
     }
 
     /// When `family` is read. Families that the filter does not look at are read on demand; a scan wants it so by default.

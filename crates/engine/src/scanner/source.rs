@@ -84,6 +84,11 @@ impl Source {
         self.order == order
     }
 
+    /// Whether its cells are those of a memstore.
+    pub(crate) fn is_memstore(&self) -> bool {
+        matches!(self.cursor, Cursor::Memstore(_))
+    }
+
     /// The current cell, once it has settled.
     #[inline]
     pub(crate) fn cell(&self) -> Option<Cell<'_>> {

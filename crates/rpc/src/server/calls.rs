@@ -3,10 +3,14 @@
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use base::BoxFuture;
+use base::env::Clock;
+use base::spent::{self, Phase, Spent};
+use bytes::Bytes;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use tracing::error;
 
@@ -29,12 +33,22 @@ impl Calls {
         self.woken = true;
     }
 
-    /// Begins a call; what came of it if that is there at once.
-    pub(super) fn begin(&mut self, mut call: Running, cx: &mut Context<'_>) -> Option<Done> {
-        match Pin::new(&mut call).poll(cx) {
-            Poll::Ready(done) => return Some(done),
-            Poll::Pending if self.sole.is_none() => (self.sole, self.woken) = (Some(call), false),
-            Poll::Pending => self.others.push(call),
+    /// Begins a call, whose account is open; what came of it if that is there at once.
+    pub(super) fn begin(
+        &mut self,
+        mut work: Work,
+        clock: &Arc<dyn Clock>,
+        cx: &mut Context<'_>,
+    ) -> Option<Done> {
+        if let Poll::Ready(outcome) = work.poll(cx) {
+            return Some(Done { call: work.call, outcome, was_ready: true });
+        }
+        let mut spent = spent::close();
+        spent.add(Phase::Work, clock.monotonic().saturating_sub(work.call.begun));
+        let call = Running { work: Some(work), spent, clock: Arc::clone(clock) };
+        match self.sole {
+            None => (self.sole, self.woken) = (Some(call), false),
+            Some(_) => self.others.push(call),
         }
         None
     }
@@ -66,42 +80,74 @@ impl Calls {
     }
 }
 
-/// When a call came and was begun, by the monotonic clock, and the bytes that it came in.
-#[derive(Clone, Copy, Debug)]
+/// What is known of a call before it is done.
 pub(super) struct Begun {
-    pub(super) received: Duration,
-    pub(super) begun: Duration,
-    pub(super) request_len: usize,
-}
-
-/// A call at work.
-pub(super) struct Running {
     pub(super) call_id: u32,
     pub(super) method: Method,
+    /// Its message.
+    pub(super) param: Bytes,
+    /// Bytes that it takes of the number for requests.
     pub(super) cost: usize,
-    pub(super) begun: Begun,
+    /// Bytes of message and cells.
+    pub(super) request_len: usize,
+    /// When it was read, by the monotonic clock.
+    pub(super) received: Duration,
+    /// When it was begun.
+    pub(super) begun: Duration,
+}
+
+/// A call and who answers it.
+pub(super) struct Work {
+    pub(super) call: Begun,
     pub(super) answer: BoxFuture<'static, Result<Reply, Failure>>,
     pub(super) _place: CallPlace,
 }
 
-/// A call that is done.
+/// A call that was not ready at once.
+struct Running {
+    // Taken when it is done.
+    work: Option<Work>,
+    spent: Spent,
+    clock: Arc<dyn Clock>,
+}
+
+/// A call that is done. Until another one is polled on this thread, its account is the thread's current one.
 pub(super) struct Done {
-    pub(super) call_id: u32,
-    pub(super) cost: usize,
-    pub(super) begun: Begun,
+    pub(super) call: Begun,
     pub(super) outcome: Result<Reply, Failure>,
+    /// Whether it was done as soon as it was begun: all its time is work then, and not in its account.
+    pub(super) was_ready: bool,
+}
+
+impl Work {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<Reply, Failure>> {
+        match catch_unwind(AssertUnwindSafe(|| self.answer.as_mut().poll(cx))) {
+            Ok(polled) => polled,
+            Err(panic) => Poll::Ready(Err(panicked(&self.call.method, panic))),
+        }
+    }
 }
 
 impl Future for Running {
     type Output = Done;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Done> {
-        let outcome = match catch_unwind(AssertUnwindSafe(|| self.answer.as_mut().poll(cx))) {
-            Ok(Poll::Pending) => return Poll::Pending,
-            Ok(Poll::Ready(outcome)) => outcome,
-            Err(panic) => Err(panicked(&self.method, panic)),
-        };
-        Poll::Ready(Done { call_id: self.call_id, cost: self.cost, begun: self.begun, outcome })
+        let Running { work, spent, clock } = &mut *self;
+        let Some(ended) = work else { return Poll::Pending };
+        let begun = clock.monotonic();
+        spent::open(spent);
+        let polled = ended.poll(cx);
+        spent::add(Phase::Work, clock.monotonic().saturating_sub(begun));
+        match polled {
+            Poll::Pending => {
+                *spent = spent::close();
+                Poll::Pending
+            }
+            Poll::Ready(outcome) => match work.take() {
+                Some(Work { call, .. }) => Poll::Ready(Done { call, outcome, was_ready: false }),
+                None => Poll::Pending,
+            },
+        }
     }
 }
 

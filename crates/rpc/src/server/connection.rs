@@ -8,6 +8,7 @@
 //! * a call that has begun runs to its end, its client there or not, for no write is left half done by a lost socket;
 //! * the thread is given back after [`TURNS_PER_POLL`] turns, however much more there is to read.
 
+use std::borrow::Cow;
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -16,15 +17,17 @@ use std::time::Duration;
 
 use base::env::{Env, Stream};
 use base::metrics::COUNTING;
+use base::spent::{self, Spent};
 use base::{BoxFuture, compression};
 use bytes::Bytes;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::watch;
 use tracing::{debug, error};
 
-use super::calls::{Begun, Calls, Done, Running, panicked};
+use super::calls::{Begun, Calls, Done, Work, panicked};
 use super::inbox::{Inbox, Next};
 use super::instruments::CallInstruments;
+use super::observer::{EndedCall, Leaving};
 use super::outbox::Outbox;
 use super::pace::Pace;
 use super::{Server, ServerOptions, Shared};
@@ -64,6 +67,7 @@ pub(super) async fn serve(
         service,
         inbox: Inbox::new(server.options.max_request_bytes, server.shared.requests()),
         outbox: Outbox::default(),
+        leaving: Leaving::default(),
         unread: Share::of(server.shared.answers()),
         shared: &server.shared,
         instruments: &server.instruments,
@@ -114,6 +118,8 @@ struct Connection<'a> {
     info: Arc<ConnectionInfo>,
     inbox: Inbox,
     outbox: Outbox,
+    // Those of its answers that may take long.
+    leaving: Leaving,
     // What is in `outbox`, in the server's number.
     unread: Share,
     running: Calls,
@@ -195,6 +201,7 @@ impl Connection<'_> {
         self.unread.set(self.outbox.unsent());
         if read || sent {
             self.moved_at = self.env.clock.monotonic();
+            self.leaving.sent(self.outbox.sent_bytes(), self.moved_at, self.options.watch.as_ref());
         }
         Ok(read || finished || sent)
     }
@@ -351,8 +358,10 @@ impl Connection<'_> {
                 return self.fail(call_id, &failure);
             }
         };
+        spent::open(&Spent::default());
         if let Some(compressor) = self.info.compressor {
-            match self.expand(&request.cells, compressor) {
+            let clock = &*self.env.clock;
+            match spent::took(spent::Phase::Decode, clock, || self.expand(&request.cells, compressor)) {
                 Ok(cells) => {
                     cost += cells.len();
                     request.cells = cells;
@@ -364,12 +373,16 @@ impl Connection<'_> {
             }
         }
         let begun = Begun {
+            call_id,
+            method: method.clone(),
+            param: request.param.clone(),
+            cost,
+            request_len: request.param.len() + request.cells.len(),
             received: self.read_at,
             begun: self.now,
-            request_len: request.param.len() + request.cells.len(),
         };
         let call = Call {
-            method: method.clone(),
+            method,
             param: request.param,
             cells: request.cells,
             connection: Arc::clone(&self.info),
@@ -381,10 +394,10 @@ impl Connection<'_> {
         let service = &self.service;
         let answer = match catch_unwind(AssertUnwindSafe(|| service.call(call))) {
             Ok(answer) => answer,
-            Err(panic) => Box::pin(std::future::ready(Err(panicked(&method, panic)))),
+            Err(panic) => Box::pin(std::future::ready(Err(panicked(&begun.method, panic)))),
         };
-        let running = Running { call_id, method, cost, begun, answer, _place: place };
-        if let Some(done) = self.running.begin(running, cx) {
+        let work = Work { call: begun, answer, _place: place };
+        if let Some(done) = self.running.begin(work, &self.env.clock, cx) {
             self.finish(done);
         }
     }
@@ -415,31 +428,71 @@ impl Connection<'_> {
         any
     }
 
-    fn finish(&mut self, done: Done) {
-        self.inbox.done(done.cost);
-        if let Err(failure) = &done.outcome {
+    fn finish(&mut self, Done { call, outcome, was_ready }: Done) {
+        self.inbox.done(call.cost);
+        let ended = outcome.as_ref().ok().and_then(|reply| reply.ended);
+        let failure = outcome.as_ref().err().map(|failure| {
             self.instruments.count_failure(&failure.class);
-        }
-        let ended = done.outcome.as_ref().ok().and_then(|reply| reply.ended);
+            failure.class.clone()
+        });
         let unsent_before = self.outbox.unsent();
-        self.outbox.push(done.call_id, done.outcome, self.info.compressor);
+        self.outbox.push(call.call_id, outcome, self.info.compressor);
         // At once: the service has given back what it took, and others must not take it too.
         self.unread.set(self.outbox.unsent());
         if !COUNTING {
             return;
         }
         self.now = ended.unwrap_or_else(|| self.env.clock.monotonic());
-        self.count(done.begun, self.outbox.unsent() - unsent_before);
+        let response_len = self.outbox.unsent() - unsent_before;
+        self.count(&call, response_len);
+        self.watch(call, was_ready, response_len, failure);
     }
 
     /// Counts a call that ended just now.
-    fn count(&self, call: Begun, response_len: usize) {
-        let Begun { received, begun, request_len } = call;
+    fn count(&self, call: &Begun, response_len: usize) {
+        let Begun { received, begun, request_len, .. } = *call;
         self.instruments.queue_time.record(begun.saturating_sub(received));
         self.instruments.process_time.record(self.now.saturating_sub(begun));
         self.instruments.total_time.record(self.now.saturating_sub(received));
         self.instruments.request_size.record(request_len as u64);
         self.instruments.response_size.record(response_len as u64);
+    }
+
+    /// Tells of a call that ended just now, if it took long or gave much; if it still may, when its answer has gone.
+    fn watch(
+        &mut self,
+        call: Begun,
+        was_ready: bool,
+        response_len: usize,
+        failure: Option<Cow<'static, str>>,
+    ) {
+        let Some(watch) = &self.options.watch else { return };
+        let is_followed = EndedCall::is_followed(response_len);
+        let took = self.now.saturating_sub(call.received);
+        if !is_followed && !watch.concerns(took, response_len) {
+            return;
+        }
+        let mut spent = spent::close();
+        if was_ready {
+            spent.add(spent::Phase::Work, self.now.saturating_sub(call.begun));
+        }
+        let ended = EndedCall {
+            connection: Arc::clone(&self.info),
+            method: call.method,
+            param: Some(call.param),
+            received: call.received,
+            begun: call.begun,
+            ended: self.now,
+            sent: self.now,
+            request_len: call.request_len,
+            response_len,
+            spent,
+            failure,
+        };
+        match is_followed {
+            true => self.leaving.push(self.outbox.sent_bytes() + self.outbox.unsent() as u64, ended),
+            false => watch.observer.ended(&ended),
+        }
     }
 
     /// Answers a call that was not begun.
@@ -507,6 +560,7 @@ impl Connection<'_> {
             return;
         }
         drop(self.stream);
+        self.leaving.lost(self.env.clock.monotonic(), self.options.watch.as_ref());
         let running = &mut self.running;
         let drained = poll_fn(|cx| {
             running.wake();

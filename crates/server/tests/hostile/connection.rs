@@ -1,4 +1,5 @@
 //! One connection as bytes: what a client of any kind, or none, can send.
+#![allow(dead_code, reason = "no test uses all of it")]
 #![allow(
     clippy::disallowed_methods,
     reason = "the server under test is another process, behind real sockets"
@@ -31,12 +32,21 @@ impl Connection {
         Connection::open_with(port, None)
     }
 
+    /// The same for another service than that of rows.
+    pub fn open_for(port: u16, service: &str) -> io::Result<Connection> {
+        Connection::open_to(port, service, None)
+    }
+
     /// The same, its cell blocks compressed by this class.
     pub fn open_with(port: u16, compressor: Option<&str>) -> io::Result<Connection> {
+        Connection::open_to(port, "ClientService", compressor)
+    }
+
+    fn open_to(port: u16, service: &str, compressor: Option<&str>) -> io::Result<Connection> {
         let mut connection = Connection::strange(port)?;
         let header = ConnectionHeader {
             effective_user: Some("mallory".into()),
-            service_name: Some("ClientService".into()),
+            service_name: Some(service.into()),
             codec_class: Some(rpc::Codec::KeyValue.class().into()),
             compressor_class: compressor.map(String::from),
             version: Some(ClientVersion { major: 2, minor: 5, text: "2.5.10".into() }),

@@ -1,4 +1,5 @@
 //! The table that is attacked, and the requests for it.
+#![allow(dead_code, reason = "no test uses all of it")]
 
 use bytes::{BufMut, Bytes, BytesMut};
 use cell::{CellType, KeyValue, LATEST_TIMESTAMP};
@@ -29,7 +30,7 @@ impl Table {
         table
     }
 
-    fn specifier(&self) -> proto::RegionSpecifier {
+    pub fn specifier(&self) -> proto::RegionSpecifier {
         proto::RegionSpecifier { r#type: 1, value: self.region.clone() }
     }
 
@@ -98,7 +99,7 @@ impl Table {
     }
 }
 
-fn mutation(row: &[u8]) -> proto::MutationProto {
+pub fn mutation(row: &[u8]) -> proto::MutationProto {
     proto::MutationProto {
         row: Some(Bytes::copy_from_slice(row)),
         mutate_type: Some(MutationType::Put.into()),
@@ -108,7 +109,7 @@ fn mutation(row: &[u8]) -> proto::MutationProto {
 }
 
 /// A cell as it lies in a block: its length, then its bytes.
-fn put_cell(out: &mut BytesMut, row: &[u8], qualifier: &[u8], value: &[u8]) {
+pub fn put_cell(out: &mut BytesMut, row: &[u8], qualifier: &[u8], value: &[u8]) {
     let cell = KeyValue::new(row, b"f", qualifier, LATEST_TIMESTAMP, CellType::Put, value);
     out.put_u32(cell.bytes().len() as u32);
     out.put_slice(cell.bytes());

@@ -41,6 +41,14 @@ service! {
         "GetRegionLoad" get_region_load(GetRegionLoadRequest) -> GetRegionLoadResponse;
         /// Opens and closes regions; answers at once, the outcomes are reported to the master.
         "ExecuteProcedures" execute_procedures(ExecuteProceduresRequest) -> ExecuteProceduresResponse;
+        /// The last calls that took long.
+        "GetSlowLogResponses" get_slow_log_responses(SlowLogResponseRequest) -> SlowLogResponses;
+        /// The last calls with large answers.
+        "GetLargeLogResponses" get_large_log_responses(SlowLogResponseRequest) -> SlowLogResponses;
+        /// Either of them, and whatever else is kept of calls, by the Java class of the question.
+        "GetLogEntries" get_log_entries(LogRequest) -> LogEntry;
+        /// Forgets the calls that are kept.
+        "ClearSlowLogsResponses" clear_slow_logs_responses(ClearSlowLogResponseRequest) -> ClearSlowLogResponses;
     }
     refused {
         "ReplicateWALEntry" (ReplicateWalEntryRequest) -> ReplicateWalEntryResponse;
@@ -48,10 +56,6 @@ service! {
         "UpdateFavoredNodes" (UpdateFavoredNodesRequest) -> UpdateFavoredNodesResponse;
         "ClearRegionBlockCache" (ClearRegionBlockCacheRequest) -> ClearRegionBlockCacheResponse;
         "GetSpaceQuotaSnapshots" (GetSpaceQuotaSnapshotsRequest) -> GetSpaceQuotaSnapshotsResponse;
-        "ClearSlowLogsResponses" (ClearSlowLogResponseRequest) -> ClearSlowLogResponses;
-        "GetLogEntries" (LogRequest) -> LogEntry;
         "GetCachedFilesList" (GetCachedFilesListRequest) -> GetCachedFilesListResponse;
-        "GetSlowLogResponses" (SlowLogResponseRequest) -> SlowLogResponses;
-        "GetLargeLogResponses" (SlowLogResponseRequest) -> SlowLogResponses;
     }
 }

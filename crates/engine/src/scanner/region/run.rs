@@ -97,7 +97,7 @@ impl RegionScanner {
             if let Step::Written(bytes) = step {
                 self.result.cells += 1;
                 self.result.bytes += bytes as u64 + 4;
-                self.account(bytes, limits);
+                self.take_off(bytes, limits);
                 if limits.bytes == 0
                     || self.result.cells >= self.batch
                     || self.result.bytes > self.row_bytes_max

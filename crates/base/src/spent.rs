@@ -1,0 +1,212 @@
+//! Where the time of a call went, and what it used, added up while it is at work.
+//!
+//! The account of the call at work is its thread's current one: whoever waits, or makes use of something, adds to it
+//! without being handed anything. Who polls a call's future [opens](open) the account before and [closes](close) it
+//! behind. A wait looks at the clock only if there is one: what is ready at once costs nothing here.
+//!
+//! Work that no call waits for (flushes, compactions) adds to an account that nobody reads.
+
+use std::cell::Cell;
+use std::future::{Future, poll_fn};
+use std::num::NonZeroU64;
+use std::pin::pin;
+use std::task::Poll;
+use std::time::Duration;
+
+use crate::env::Clock;
+use crate::metrics::COUNTING;
+
+/// What a call's time goes to within its work. The rest of the work is computing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Phase {
+    /// Making sense of a long request: decompressing and decoding it.
+    Decode,
+    /// Waiting for others to let go of rows, or to be done with the same change.
+    Lock,
+    /// Waiting for blocks of files.
+    Disk,
+    /// Asking filters about rows and cells; measured now and then, and multiplied.
+    Filter,
+    /// Waiting for the log to be durable.
+    Log,
+    /// Being polled: the processor's time, and what was taken of it by others.
+    Work,
+}
+
+/// What a call uses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Use {
+    /// Rows that were looked at, whether or not they were returned.
+    Rows,
+    /// Blocks found in the cache.
+    BlocksFound,
+    /// Blocks that were not, and were read.
+    BlocksRead,
+    /// Bytes of both, as they are in memory.
+    BlockBytes,
+    /// Long stretches of a scan (64 KiB of cells) at the end of which it was among the memstore's cells.
+    MemstoreSlices,
+    /// Those at the end of which it was in a block.
+    BlockSlices,
+}
+
+const PHASES: usize = Phase::Work as usize + 1;
+const USES: usize = Use::BlockSlices as usize + 1;
+const SUBJECT: usize = PHASES + USES;
+const LEN: usize = SUBJECT + 1;
+
+/// An account: nanoseconds by phase, then uses, then what it is about.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Spent([u64; LEN]);
+
+thread_local! {
+    static CURRENT: [Cell<u64>; LEN] = const { [const { Cell::new(0) }; LEN] };
+}
+
+impl Spent {
+    /// What went to a phase so far.
+    pub fn time(&self, phase: Phase) -> Duration {
+        Duration::from_nanos(self.0[phase as usize])
+    }
+
+    /// How much was used so far.
+    pub fn used(&self, what: Use) -> u64 {
+        self.0[PHASES + what as usize]
+    }
+
+    /// The number of what it is about, if that is known.
+    pub fn subject(&self) -> Option<NonZeroU64> {
+        NonZeroU64::new(self.0[SUBJECT])
+    }
+
+    /// Adds to a phase.
+    pub fn add(&mut self, phase: Phase, time: Duration) {
+        self.0[phase as usize] += nanos(time);
+    }
+}
+
+/// Makes `spent` the account of the call at work on this thread.
+#[inline]
+pub fn open(spent: &Spent) {
+    if COUNTING {
+        CURRENT.with(|current| current.iter().zip(spent.0).for_each(|(current, value)| current.set(value)));
+    }
+}
+
+/// The account of the call that was at work last on this thread.
+#[inline]
+pub fn close() -> Spent {
+    let mut spent = Spent::default();
+    CURRENT
+        .with(|current| spent.0.iter_mut().zip(current).for_each(|(value, current)| *value = current.get()));
+    spent
+}
+
+/// The call at work spent `time` on a phase.
+pub fn add(phase: Phase, time: Duration) {
+    add_at(phase as usize, nanos(time));
+}
+
+/// The call at work made use of something.
+#[inline]
+pub fn used(what: Use, amount: u64) {
+    add_at(PHASES + what as usize, amount);
+}
+
+/// The call at work is about what has this number (a region); of several, the last one counts.
+#[inline]
+pub fn about(subject: NonZeroU64) {
+    if COUNTING {
+        CURRENT.with(|current| current[SUBJECT].set(subject.get()));
+    }
+}
+
+#[inline]
+fn add_at(at: usize, amount: u64) {
+    if COUNTING {
+        CURRENT.with(|current| current[at].set(current[at].get().wrapping_add(amount)));
+    }
+}
+
+fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// Awaits `future`; what that took, if it was not ready at once, goes to `phase` of the call at work.
+pub async fn waited<F: Future>(phase: Phase, clock: &dyn Clock, future: F) -> F::Output {
+    let mut future = pin!(future);
+    let mut begun = None;
+    poll_fn(|cx| match future.as_mut().poll(cx) {
+        Poll::Pending => {
+            begun.get_or_insert_with(|| clock.monotonic());
+            Poll::Pending
+        }
+        Poll::Ready(output) => {
+            if let Some(begun) = begun {
+                add(phase, clock.monotonic().saturating_sub(begun));
+            }
+            Poll::Ready(output)
+        }
+    })
+    .await
+}
+
+/// Calls `work`; what that took goes to `phase` of the call at work.
+pub fn took<T>(phase: Phase, clock: &dyn Clock, work: impl FnOnce() -> T) -> T {
+    let begun = clock.monotonic();
+    let output = work();
+    add(phase, clock.monotonic().saturating_sub(begun));
+    output
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::{pending, ready};
+    use std::task::{Context, Waker};
+
+    use super::*;
+    use crate::testing;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    #[tokio::test(start_paused = true)]
+    async fn only_what_is_waited_for_is_time() {
+        let clock = testing::env(1).clock;
+        open(&Spent::default());
+        waited(Phase::Disk, &*clock, ready(())).await;
+        assert_eq!(close(), Spent::default());
+        waited(Phase::Disk, &*clock, clock.sleep(SECOND)).await;
+        waited(Phase::Log, &*clock, clock.sleep(2 * SECOND)).await;
+        let spent = close();
+        assert!(spent.time(Phase::Disk) >= SECOND && spent.time(Phase::Disk) < 2 * SECOND);
+        assert!(spent.time(Phase::Log) >= 2 * SECOND && spent.time(Phase::Lock).is_zero());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn accounts_of_calls_that_take_turns_are_kept_apart() {
+        let clock = testing::env(1).clock;
+        let mut accounts = [Spent::default(); 2];
+        for turn in 1..=3 {
+            for (at, account) in accounts.iter_mut().enumerate() {
+                open(account);
+                about(NonZeroU64::MIN.saturating_add(at as u64));
+                used(Use::Rows, turn * (at as u64 + 1));
+                took(Phase::Filter, &*clock, || used(Use::BlocksFound, 1));
+                *account = close();
+            }
+        }
+        assert_eq!(accounts.map(|account| account.used(Use::Rows)), [6, 12]);
+        assert_eq!(accounts.map(|account| account.used(Use::BlocksFound)), [3, 3]);
+        assert_eq!(accounts.map(|account| account.subject().map(NonZeroU64::get)), [Some(1), Some(2)]);
+    }
+
+    #[test]
+    fn what_is_given_up_is_not_counted() {
+        let clock = testing::env(1).clock;
+        open(&Spent::default());
+        let mut wait = Box::pin(waited(Phase::Lock, &*clock, pending::<()>()));
+        assert!(wait.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+        drop(wait);
+        assert_eq!(close(), Spent::default());
+    }
+}

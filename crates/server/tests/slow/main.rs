@@ -1,0 +1,201 @@
+//! Requests that are made slow on purpose are found in the slow log, each with what made it slow: a costly filter, a held
+//! row, a client that does not read. (A cold disk and a slow log of writes need a file system that is slow:
+//! `regionserver`'s tests.)
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![allow(
+    clippy::disallowed_methods,
+    reason = "the server under test is another process, behind real sockets"
+)]
+
+#[path = "../common/mod.rs"]
+mod common;
+#[path = "../hostile/connection.rs"]
+mod connection;
+#[path = "../hostile/table.rs"]
+mod table;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use common::{PORTS, Server, TempDir, text};
+use connection::Connection;
+use prost::Message;
+use table::{Table, mutation, put_cell};
+
+const COLUMNS: usize = 10_000;
+const EXPRESSIONS: usize = 200;
+const SLOW: &str = "hbase.ipc.warn.response.time=100";
+
+struct World {
+    server: Server,
+    table: Table,
+    _dir: TempDir,
+}
+
+impl World {
+    /// A server that tells of calls of 100 ms, with a row of many columns, and rows of 4 MiB.
+    fn begin() -> World {
+        let dir = TempDir::new();
+        let server = Server::start_with(&dir.join("data"), &["--set", SLOW]);
+        assert!(server.shell("create 't', 'f'").status.success());
+        let table = Table::find(PORTS[3] + server.offset);
+        let mut connection = table.connect();
+        let (mut cells, mut wide) = (BytesMut::new(), mutation(b"wide"));
+        (0..COLUMNS)
+            .for_each(|at| put_cell(&mut cells, b"wide", format!("q{at:05}").as_bytes(), &[b'v'; 100]));
+        wide.associated_cell_count = Some(COLUMNS as i32);
+        connection.call("Mutate", &table.change(wide, None), &cells).unwrap().unwrap();
+        for at in 0..8 {
+            let (message, cells) = table.put(format!("big{at}").as_bytes(), b"q", &vec![at; 4 << 20]);
+            connection.call("Mutate", &message, &cells).unwrap().unwrap();
+        }
+        World { server, table, _dir: dir }
+    }
+
+    /// What is said of the slow calls, the newest first, in the way of clients from 2.5 on.
+    fn slow_calls(&self) -> Vec<proto::SlowLogPayload> {
+        const PACKAGE: &str = "org.apache.hadoop.hbase.shaded.protobuf.generated.AdminProtos$";
+        let mut admin = Connection::open_for(PORTS[3] + self.server.offset, "AdminService").unwrap();
+        let asked = proto::SlowLogResponseRequest { limit: Some(100), ..Default::default() };
+        let request = proto::LogRequest {
+            log_class_name: format!("{PACKAGE}SlowLogResponseRequest"),
+            log_message: asked.encode_to_vec().into(),
+        };
+        let (entry, _): (proto::LogEntry, _) = admin.ask("GetLogEntries", &request);
+        assert_eq!(entry.log_class_name, format!("{PACKAGE}SlowLogResponses"));
+        proto::SlowLogResponses::decode(entry.log_message).unwrap().slow_log_payloads
+    }
+
+    /// Waits for a slow call of `method` whose time went to `share` first of all.
+    fn wait_for(&self, method: &str, share: &str) -> proto::SlowLogPayload {
+        for _ in 0..200 {
+            let calls = self.slow_calls();
+            let found = calls.into_iter().find(|call| {
+                call.method_name == method && call.param().contains(&format!("; time: {share} "))
+            });
+            if let Some(call) = found {
+                return call;
+            }
+            thread::sleep(Duration::from_millis(50));
+        }
+        panic!("no slow {method} by {share}: {:#?}", self.slow_calls());
+    }
+}
+
+impl Table {
+    fn connect(&self) -> Connection {
+        Connection::open(self.port).unwrap()
+    }
+
+    fn change(
+        &self,
+        mutation: proto::MutationProto,
+        condition: Option<proto::Condition>,
+    ) -> proto::MutateRequest {
+        proto::MutateRequest { region: self.specifier(), mutation, condition, ..Default::default() }
+    }
+
+    fn scan_of(&self, scan: proto::Scan) -> proto::ScanRequest {
+        proto::ScanRequest { scan: Some(scan), number_of_rows: Some(100), ..self.scan() }
+    }
+}
+
+/// A filter that compares each value with many expressions, none of which is found.
+fn costly() -> proto::Filter {
+    let named = |name: &str, bytes: Vec<u8>| proto::Filter {
+        name: format!("org.apache.hadoop.hbase.filter.{name}"),
+        serialized_filter: Some(bytes.into()),
+    };
+    let one = |at: usize| {
+        let comparator = proto::RegexStringComparator {
+            pattern: format!("[a-u]+{at}[a-z]*x"),
+            pattern_flags: 0,
+            charset: "UTF-8".into(),
+            engine: None,
+        };
+        let comparator = proto::Comparator {
+            name: "org.apache.hadoop.hbase.filter.RegexStringComparator".into(),
+            serialized_comparator: Some(comparator.encode_to_vec().into()),
+        };
+        let compare = proto::CompareFilter { compare_op: 2, comparator: Some(comparator) };
+        named("ValueFilter", proto::ValueFilter { compare_filter: compare }.encode_to_vec())
+    };
+    let filters = (0..EXPRESSIONS).map(one).collect();
+    named("FilterList", proto::FilterList { operator: 2, filters }.encode_to_vec())
+}
+
+#[test]
+fn what_made_a_call_slow_is_told() {
+    let world = World::begin();
+    let table = &world.table;
+    let wide = || (Some(Bytes::from("wide")), Some(Bytes::from("wide\0")));
+
+    // A costly filter.
+    let (start_row, stop_row) = wide();
+    let scan = proto::Scan { start_row, stop_row, filter: Some(costly()), ..Default::default() };
+    let (_, cells): (proto::ScanResponse, _) = table.connect().ask("Scan", &table.scan_of(scan));
+    assert!(cells.is_empty(), "nothing passes");
+    let found = world.wait_for("Scan", "filter");
+    assert!(
+        found.region_name().starts_with("t,,") && found.param().contains("filter= FilterList"),
+        "{found:?}"
+    );
+    assert!(found.processing_time >= 100 && found.user_name == "mallory", "{found:?}");
+
+    // A client that does not read.
+    let scan =
+        proto::Scan { start_row: Some("big".into()), stop_row: Some("bih".into()), ..Default::default() };
+    let mut slow = table.connect();
+    slow.send("Scan", &table.scan_of(scan), &[]).unwrap();
+    thread::sleep(Duration::from_millis(500));
+    slow.answer().unwrap().outcome.unwrap();
+    let found = world.wait_for("Scan", "network");
+    assert!(found.response_size > 32 << 20, "{found:?}");
+
+    // A row that is held.
+    if thread::available_parallelism().unwrap().get() > 1 {
+        wait_for_a_row(&world);
+        let found = world.wait_for("Mutate", "lock");
+        assert!(found.param().contains("row= wide, type= PUT;"), "{found:?}");
+    } else {
+        println!("one core: nobody can wait for a row while another is at work on it");
+    }
+
+    // In the log, too; and forgotten when asked.
+    let lines = world.server.errors();
+    for part in ["(responseTooSlow): {", "\"method\":\"Scan\"", "\"timems\":{", "\"client\":\"127.0.0.1:"] {
+        assert!(lines.contains(part), "{part} is not in {lines}");
+    }
+    let mut admin = Connection::open_for(PORTS[3] + world.server.offset, "AdminService").unwrap();
+    let (cleared, _): (proto::ClearSlowLogResponses, _) =
+        admin.ask("ClearSlowLogsResponses", &proto::ClearSlowLogResponseRequest {});
+    assert!(cleared.is_cleaned && world.slow_calls().is_empty());
+}
+
+/// Some clients write a row while another has its columns compared, which its change depends on.
+fn wait_for_a_row(world: &World) {
+    let (table, done) = (&world.table, AtomicBool::new(false));
+    let condition = proto::Condition { row: "wide".into(), filter: Some(costly()), ..Default::default() };
+    thread::scope(|scope| {
+        for _ in 0..6 {
+            scope.spawn(|| {
+                let (message, cells) = table.put(b"wide", b"other", b"v");
+                let mut connection = table.connect();
+                while !done.load(Ordering::Relaxed) {
+                    connection.call("Mutate", &message, &cells).unwrap().unwrap();
+                }
+            });
+        }
+        let mut cells = BytesMut::new();
+        put_cell(&mut cells, b"wide", b"another", b"v");
+        let mut connection = table.connect();
+        for _ in 0..3 {
+            let message = table.change(mutation(b"wide"), Some(condition.clone()));
+            connection.call("Mutate", &message, &cells).unwrap().unwrap();
+        }
+        done.store(true, Ordering::Relaxed);
+    });
+    println!("{}", text(&world.server.shell("get 't', 'wide', 'f:other'").stdout));
+}

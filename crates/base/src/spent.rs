@@ -61,6 +61,8 @@ pub struct Spent([u64; LEN]);
 
 thread_local! {
     static CURRENT: [Cell<u64>; LEN] = const { [const { Cell::new(0) }; LEN] };
+    // Since when it is being polled: a time of the monotonic clock.
+    static RESUMED: Cell<u64> = const { Cell::new(0) };
 }
 
 impl Spent {
@@ -85,10 +87,11 @@ impl Spent {
     }
 }
 
-/// Makes `spent` the account of the call at work on this thread.
+/// Makes `spent` the account of the call at work on this thread, from `now` on, which is a time of the monotonic clock.
 #[inline]
-pub fn open(spent: &Spent) {
+pub fn open(spent: &Spent, now: Duration) {
     if COUNTING {
+        RESUMED.set(nanos(now));
         CURRENT.with(|current| current.iter().zip(spent.0).for_each(|(current, value)| current.set(value)));
     }
 }
@@ -105,6 +108,13 @@ pub fn close() -> Spent {
 /// The call at work spent `time` on a phase.
 pub fn add(phase: Phase, time: Duration) {
     add_at(phase as usize, nanos(time));
+}
+
+/// How long the call at work was polled in all until `now`. For one that nobody opened an account for, only differences mean
+/// anything.
+pub fn work_until(now: Duration) -> Duration {
+    let before = CURRENT.with(|current| current[Phase::Work as usize].get());
+    Duration::from_nanos(before + nanos(now).saturating_sub(RESUMED.get()))
 }
 
 /// The call at work made use of something.
@@ -172,7 +182,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn only_what_is_waited_for_is_time() {
         let clock = testing::env(1).clock;
-        open(&Spent::default());
+        open(&Spent::default(), Duration::ZERO);
         waited(Phase::Disk, &*clock, ready(())).await;
         assert_eq!(close(), Spent::default());
         waited(Phase::Disk, &*clock, clock.sleep(SECOND)).await;
@@ -188,7 +198,7 @@ mod tests {
         let mut accounts = [Spent::default(); 2];
         for turn in 1..=3 {
             for (at, account) in accounts.iter_mut().enumerate() {
-                open(account);
+                open(account, Duration::ZERO);
                 about(NonZeroU64::MIN.saturating_add(at as u64));
                 used(Use::Rows, turn * (at as u64 + 1));
                 took(Phase::Filter, &*clock, || used(Use::BlocksFound, 1));
@@ -201,9 +211,18 @@ mod tests {
     }
 
     #[test]
+    fn work_goes_on_where_it_stopped() {
+        open(&Spent::default(), SECOND);
+        assert_eq!(work_until(3 * SECOND), 2 * SECOND);
+        add(Phase::Work, 2 * SECOND);
+        open(&close(), 10 * SECOND);
+        assert_eq!(work_until(11 * SECOND), 3 * SECOND);
+    }
+
+    #[test]
     fn what_is_given_up_is_not_counted() {
         let clock = testing::env(1).clock;
-        open(&Spent::default());
+        open(&Spent::default(), Duration::ZERO);
         let mut wait = Box::pin(waited(Phase::Lock, &*clock, pending::<()>()));
         assert!(wait.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
         drop(wait);

@@ -17,7 +17,7 @@ use cell::schema::TableName;
 
 pub(crate) use files::{CompactionWork, FlushWork};
 pub(crate) use region::RegionCounts;
-pub use region::{Operation, RegionInstruments};
+pub use region::{Operation, RegionInstruments, Usage};
 pub use server::ServerInstruments;
 pub use table::{TableInstruments, TableLatencies, TableWork};
 use tally::Tally;

@@ -3,6 +3,7 @@
 //! The calls work on messages; where the cells of a result go (a cell block behind the message, or into it) is the
 //! caller's choice by [`ResultForm`], made from what the client's connection said.
 
+mod charge;
 mod endpoints;
 mod get;
 mod multi;
@@ -26,6 +27,7 @@ pub use rpc::{ClientRpc, failure};
 pub use scan::OpenScanner;
 
 use crate::server::RegionServer;
+use crate::users::Caller;
 
 /// Doors for the fuzzer to messages that are taken apart by hand, which nobody else needs.
 #[cfg(fuzzing)]
@@ -43,7 +45,7 @@ fn malformed(error: prost::DecodeError) -> JavaException {
 }
 
 /// What a call says besides its message.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct CallContext {
     /// Where cells of a Get go.
     pub get_form: ResultForm,
@@ -55,8 +57,8 @@ pub struct CallContext {
     pub timeout: Option<Duration>,
     /// When the call was begun, by the monotonic clock, if somebody looked.
     pub begun: Option<Duration>,
-    /// The client's connection; `None` for callers in the same process, whom no user's quota bounds.
-    pub connection: Option<Arc<::rpc::ConnectionInfo>>,
+    /// Who calls; `None` for callers in the same process, whom no user's quota bounds.
+    pub caller: Option<Arc<Caller>>,
 }
 
 impl CallContext {
@@ -67,12 +69,12 @@ impl CallContext {
         codec: Codec::KeyValue,
         timeout: None,
         begun: None,
-        connection: None,
+        caller: None,
     };
 
     /// The user who calls.
     pub(crate) fn user(&self) -> Option<&str> {
-        self.connection.as_ref()?.user.as_deref()
+        self.caller.as_ref()?.user()
     }
 }
 

@@ -6,6 +6,7 @@
 //! * [`regions`], [`schedule`], [`load`]: the regions online, when they are flushed and compacted, their figures;
 //! * [`instruments`], [`pauses`]: what is counted of calls, and of times when none is served;
 //! * [`quotas`]: what calls may use in a time;
+//! * [`users`]: what each user asks and uses;
 //! * [`slow_log`]: calls that took long, and where their time went;
 //! * [`errors`]: the engine's errors as Java exceptions.
 //!
@@ -26,6 +27,7 @@ pub mod schedule;
 pub mod server;
 pub mod slow_log;
 mod splitting;
+pub mod users;
 
 pub use admin::Admin;
 pub use client::{Client, ClientRpc};

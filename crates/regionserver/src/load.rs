@@ -23,6 +23,7 @@ pub fn region_load(region: &Region, schedule: &Schedule) -> proto::RegionLoad {
         mem_store_size_mb: Some(megabytes(figures.memstore_bytes)),
         read_requests_count: Some(figures.read_requests),
         write_requests_count: Some(figures.write_requests),
+        filtered_read_requests_count: Some(figures.filtered_reads),
         total_compacting_k_vs: Some(figures.compacting_cells),
         current_compacted_k_vs: Some(figures.compacted_cells),
         complete_sequence_id: Some(seq_id_or_none(figures.flushed_seq_id)),

@@ -31,6 +31,7 @@ use crate::scanners::Scanners;
 use crate::schedule::Schedule;
 use crate::schedule::compactions::CompactionOptions;
 use crate::slow_log::{SlowLog, SlowLogOptions};
+use crate::users::Users;
 
 /// The pause between reports to the master (`hbase.regionserver.msginterval`).
 const REPORT_PERIOD: Duration = Duration::from_secs(3);
@@ -104,6 +105,10 @@ pub struct RegionServerOptions {
     pub nonce_grace: Duration,
     /// How calls are throttled; `None` if they are not (`hbase.quota.enabled`).
     pub quotas: Option<QuotaOptions>,
+    /// Bytes of a capacity unit that is read, and of one that is written (`hbase.quota.read.capacity.unit`, `.write.`).
+    pub unit_bytes: (u64, u64),
+    /// Whether users are told apart (`hbase.regionserver.user.metrics.enabled`).
+    pub counts_users: bool,
     /// Which calls are told of, and how many of them are kept.
     pub slow_log: SlowLogOptions,
     /// Regions from which none is split any more (`hbase.regionserver.regionSplitLimit`).
@@ -138,6 +143,7 @@ pub struct RegionServer {
     pauses: Arc<PauseInstruments>,
     quotas: Option<RpcQuotas>,
     slow_log: SlowLog,
+    users: Users,
     recovered: Recovered,
     master: OnceLock<Arc<dyn RegionServerStatusService>>,
     on_stop: Arc<dyn Fn(&str) + Send + Sync>,
@@ -193,11 +199,13 @@ impl RegionServer {
         let slow_log = SlowLog::new(options.slow_log);
         let now = services.env.clock.monotonic();
         let requests = Arc::new(RequestInstruments::begin(now));
+        let users = Users::new(options.counts_users, now);
         let admin_requests = Arc::new(AdminInstruments::begin(now));
         let pauses = Arc::new(PauseInstruments::begin(now));
         Ok(Arc::new(RegionServer {
             quotas,
             slow_log,
+            users,
             name,
             info_port,
             options,
@@ -325,6 +333,11 @@ impl RegionServer {
         Ok(())
     }
 
+    /// What each user asks.
+    pub fn users(&self) -> &Users {
+        &self.users
+    }
+
     /// The last calls that took long or gave much.
     pub fn slow_log(&self) -> &SlowLog {
         &self.slow_log
@@ -405,6 +418,7 @@ impl RegionServer {
             region_loads: loads,
             report_end_time: Some(self.env().clock.now_ms()),
             info_server_port: Some(u32::from(self.info_port)),
+            user_loads: self.users.loads(),
             ..proto::ServerLoad::default()
         }
     }

@@ -86,6 +86,8 @@ fn options() -> RegionServerOptions {
         rejects_large_batches: false,
         nonce_grace: Duration::from_secs(1800),
         quotas: None,
+        unit_bytes: (1024, 1024),
+        counts_users: true,
         slow_log: SlowLogOptions {
             slow: Some(SECOND / 2),
             slow_scan: Some(SECOND / 2),
@@ -196,7 +198,7 @@ impl World {
 async fn connect(env: &Env, server: &Arc<RegionServer>) -> Connection {
     let watch = server.options().slow_log.watch(Arc::new(SlowCalls(server.clone())));
     let options = ServerOptions { watch: Some(watch), ..ServerOptions::default() };
-    let rpc = rpc::Server::new(env.clone(), vec![Arc::new(ClientRpc(server.clone()))], options, None);
+    let rpc = rpc::Server::new(env.clone(), vec![Arc::new(ClientRpc::new(server.clone()))], options, None);
     let listener = env.net.listen(([127, 0, 0, 1], 16020).into()).await.unwrap();
     rpc.serve(listener);
     // It serves as long as it is there.

@@ -22,6 +22,10 @@ use crate::header::{ClientVersion, Codec};
 pub trait Service: Send + Sync + 'static {
     /// The name clients ask for, such as `ClientService`.
     fn name(&self) -> &'static str;
+    /// The service as this connection has it, where each has its own; asked once, when it is opened.
+    fn of_connection(&self, _connection: &Arc<ConnectionInfo>) -> Option<Arc<dyn Service>> {
+        None
+    }
     /// Answers one call. The future must not block, and should yield after long computing.
     fn call(&self, call: Call) -> BoxFuture<'static, Result<Reply, Failure>>;
 }

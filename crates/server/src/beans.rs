@@ -14,6 +14,7 @@ pub(crate) mod region_server;
 mod regions;
 mod sums;
 mod tables;
+mod users;
 
 use std::sync::Arc;
 

@@ -361,7 +361,7 @@ impl Node {
         ];
         let of_region_server: Vec<Arc<dyn Service>> = vec![
             client_meta,
-            Arc::new(ClientRpc(self.region_server.clone())),
+            Arc::new(ClientRpc::new(self.region_server.clone())),
             Dispatched::new("AdminService", admin, dispatch_admin),
         ];
         let rpc = |services, watch| {
@@ -522,6 +522,8 @@ fn region_server_options(config: &Config, memory: &MemoryParts) -> RegionServerO
         memstore_bytes: memory.memstores,
         memstore_low_mark: config.memstore_lower_fraction,
         cache_bytes: memory.cache,
+        unit_bytes: (config.read_unit_bytes.max(1), config.write_unit_bytes.max(1)),
+        counts_users: config.user_metrics_enabled,
         slow_log: slow_log_options(config),
         log_roll_bytes: config.wal_roll_bytes(),
         log_roll_period: Duration::from_millis(config.wal_roll_interval_ms),

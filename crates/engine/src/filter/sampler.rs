@@ -76,7 +76,7 @@ mod tests {
     fn measured(answers: u64, nanos: u64) -> (Duration, u64) {
         let clock = Arc::new(Stepping(AtomicU64::new(0), nanos));
         let mut sampler = Some(Sampler::new(clock.clone()));
-        spent::open(&Spent::default());
+        spent::open(&Spent::default(), Duration::ZERO);
         (0..answers).for_each(|_| Sampler::ask(&mut sampler, || ()));
         (spent::close().time(Phase::Filter), clock.0.load(Ordering::Relaxed) / nanos)
     }

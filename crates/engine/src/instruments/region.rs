@@ -76,6 +76,43 @@ pub(crate) struct RegionCounts {
     pub(crate) compactions_failed: AtomicU64,
     pub(crate) compacted_bytes: AtomicU64,
     pub(crate) compacted_files: AtomicU64,
+    pub(crate) read_units: AtomicU64,
+    pub(crate) write_units: AtomicU64,
+    pub(crate) work_nanos: AtomicU64,
+}
+
+/// What calls used: what one could be charged for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// Capacity units read: each part of a call that reads counts at least one, and more by the bytes of its cells.
+    pub read_units: u64,
+    /// Capacity units written.
+    pub write_units: u64,
+    /// Time for which they were worked on.
+    pub work: Duration,
+}
+
+impl Usage {
+    /// The time in nanoseconds.
+    pub fn work_nanos(&self) -> u64 {
+        u64::try_from(self.work.as_nanos()).unwrap_or(u64::MAX)
+    }
+
+    pub(crate) fn of(counts: &Counts<RegionCounts>) -> Usage {
+        Usage {
+            read_units: counts.get(|of| &of.read_units),
+            write_units: counts.get(|of| &of.write_units),
+            work: Duration::from_nanos(counts.get(|of| &of.work_nanos)),
+        }
+    }
+}
+
+impl std::ops::AddAssign for Usage {
+    fn add_assign(&mut self, other: Usage) {
+        self.read_units += other.read_units;
+        self.write_units += other.write_units;
+        self.work += other.work;
+    }
 }
 
 impl RegionCounts {
@@ -143,6 +180,17 @@ impl RegionInstruments {
         self.server.scan_size.record(bytes);
         self.table.latencies.scan_size.record(bytes);
         self.counts.increment(|of| &of.scans);
+    }
+
+    /// A part of a call ended that used this.
+    pub fn note_usage(&self, usage: &Usage) {
+        self.counts.add(|of| &of.work_nanos, usage.work_nanos());
+        if usage.read_units > 0 {
+            self.counts.add(|of| &of.read_units, usage.read_units);
+        }
+        if usage.write_units > 0 {
+            self.counts.add(|of| &of.write_units, usage.write_units);
+        }
     }
 
     /// So many rows were read by Gets.

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::instruments::files::{CompactionPlaces, FlushPlaces};
+use crate::instruments::region::Usage;
 use crate::instruments::tally::Tally;
 
 /// What the regions of a table count.
@@ -22,6 +23,11 @@ impl TableInstruments {
             work: TableWork::begin(now),
             tally: Tally::default(),
         }
+    }
+
+    /// What calls used in its regions, those of closed ones among them.
+    pub fn usage(&self) -> Usage {
+        self.tally.requests().usage
     }
 
     /// Tells the meters what the regions counted; for who is about to look at them.

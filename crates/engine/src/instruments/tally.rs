@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use base::metrics::Counts;
 
-use crate::instruments::region::RegionCounts;
+use crate::instruments::region::{RegionCounts, Usage};
 
 /// The requests of several regions, those of closed ones among them: a region counts in one place only, and has to go through
 /// this when it is opened and closed.
@@ -19,11 +19,12 @@ struct Regions {
     next_place: u64,
 }
 
-/// Rows that were read, and mutations.
+/// Rows that were read, mutations, and what they used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Requests {
     pub(super) reads: u64,
     pub(super) writes: u64,
+    pub(super) usage: Usage,
 }
 
 impl Tally {
@@ -60,12 +61,17 @@ impl Tally {
 
 impl Requests {
     fn of(counts: &Counts<RegionCounts>) -> Requests {
-        Requests { reads: RegionCounts::reads(counts), writes: counts.get(|of| &of.writes) }
+        Requests {
+            reads: RegionCounts::reads(counts),
+            writes: counts.get(|of| &of.writes),
+            usage: Usage::of(counts),
+        }
     }
 
     fn add(&mut self, other: Requests) {
         self.reads += other.reads;
         self.writes += other.writes;
+        self.usage += other.usage;
     }
 }
 
@@ -84,7 +90,7 @@ mod tests {
             let place = tally.join(&counts);
             (counts, place)
         });
-        let both = Requests { reads: 22, writes: 33 };
+        let both = Requests { reads: 22, writes: 33, ..Requests::default() };
         assert_eq!(tally.requests(), both);
         tally.leave(first.1);
         assert_eq!(tally.requests(), both);

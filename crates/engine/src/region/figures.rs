@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 use bytes::Bytes;
 
-use crate::instruments::{RegionCounts, RegionInstruments};
+use crate::instruments::{RegionCounts, RegionInstruments, Usage};
 use crate::region::Region;
 
 /// Counted as it happens.
@@ -47,6 +47,8 @@ pub struct RegionFigures {
     pub increments: u64,
     /// Appends since open.
     pub appends: u64,
+    /// What calls used since open.
+    pub usage: Usage,
     /// The first sequence id that was free at open.
     pub open_seq_id: u64,
     /// The newest write that may be read.
@@ -154,6 +156,7 @@ impl Region {
             deletes: counts.get(|of| &of.deletes),
             increments: counts.get(|of| &of.increments),
             appends: counts.get(|of| &of.appends),
+            usage: Usage::of(counts),
             open_seq_id: self.open_seq_id(),
             read_point: self.mvcc.read_point(),
             flushed_seq_id: counters.flushed_seq_id.load(Relaxed),

@@ -105,7 +105,7 @@ impl Cached {
     #[inline]
     fn found(self) -> Arc<Block> {
         spent::used(Use::BlocksFound, 1);
-        spent::used(Use::BlockBytes, self.block.heap_len() as u64);
+        spent::used(Use::BlockBytes, self.block.payload_len() as u64);
         self.block
     }
 }
@@ -216,7 +216,7 @@ impl BlockLoader {
     /// A block was read for the call at work.
     pub(crate) fn note_read(block: &Block) {
         spent::used(Use::BlocksRead, 1);
-        spent::used(Use::BlockBytes, block.heap_len() as u64);
+        spent::used(Use::BlockBytes, block.payload_len() as u64);
     }
 
     /// Loads a block.

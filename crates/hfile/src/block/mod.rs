@@ -152,6 +152,12 @@ impl Block {
         size_of::<Block>() + self.buffer_len.next_multiple_of(PAGE_BYTES) + beside
     }
 
+    /// Bytes of what it holds, unpacked.
+    #[inline]
+    pub fn payload_len(&self) -> usize {
+        self.payload.len()
+    }
+
     /// Asks the processor for the block itself, without what it points at.
     pub(crate) fn prefetch(&self) {
         prefetch(std::slice::from_ref(self), size_of::<Block>());

@@ -15,11 +15,13 @@ use prost::Message;
 use rpc::CellBlock;
 use wire::exception::Answer;
 
+use super::charge::Charge;
 use super::results::{ResultForm, Results, RowResult};
 use super::{Answered, CallContext};
 use crate::errors::java_exception;
 use crate::quotas::Planned;
 use crate::server::RegionServer;
+use crate::users::Caller;
 pub(super) use request::GetRequest;
 
 /// Answers a `Get`, and says when it was done by the monotonic clock if that is known.
@@ -36,7 +38,11 @@ pub(super) async fn get(
     let from = &mut RowsFrom::Region(&region);
     let result = read(server, from, &get, context.get_form, &mut cells).await?;
     quota.has_read(cells.len() + result_bytes(&result));
-    Ok(((proto::GetResponse { result: Some(result) }, cells), timed.end()))
+    let ended = timed.end();
+    if let Some(now) = ended {
+        Charge::for_call().end((server, &region), &context, &quota, now);
+    }
+    Ok(((proto::GetResponse { result: Some(result) }, cells), ended))
 }
 
 /// A call of `Get` that is under way; its region's instruments are told how long it took when it ends or, if it fails, when it is
@@ -44,13 +50,14 @@ pub(super) async fn get(
 struct TimedGet<'a> {
     server: &'a RegionServer,
     region: &'a Region,
+    caller: Option<&'a Caller>,
     begun: Duration,
 }
 
 impl<'a> TimedGet<'a> {
-    fn begin(server: &'a RegionServer, region: &'a Region, context: &CallContext) -> TimedGet<'a> {
+    fn begin(server: &'a RegionServer, region: &'a Region, context: &'a CallContext) -> TimedGet<'a> {
         let begun = context.begun.unwrap_or_else(|| server.env().clock.monotonic());
-        TimedGet { server, region, begun }
+        TimedGet { server, region, caller: context.caller.as_deref(), begun }
     }
 
     /// The row was read: when, if anything is counted.
@@ -63,7 +70,11 @@ impl<'a> TimedGet<'a> {
 
     fn note(&self) -> Duration {
         let ended = self.server.env().clock.monotonic();
-        self.region.instruments().note_gets(1, ended.saturating_sub(self.begun));
+        let took = ended.saturating_sub(self.begun);
+        self.region.instruments().note_gets(1, took);
+        if let Some(caller) = self.caller {
+            caller.note_gets(1, took);
+        }
         ended
     }
 }

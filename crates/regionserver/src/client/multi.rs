@@ -26,6 +26,7 @@ use wire::convert::from_proto;
 use wire::convert::gets::Gets;
 use wire::exception::{Answer, JavaException, class};
 
+use super::charge::Charge;
 use super::get::{self, RowsFrom};
 use super::mutate::mutation_bytes;
 use super::results::{ResultForm, Results, RowResult};
@@ -118,16 +119,22 @@ impl Answering<'_> {
         action: &RegionParts,
         condition: Option<&proto::Condition>,
     ) -> Answer<RegionAnswer> {
+        let charge = Charge::from_now(&*self.server.env().clock);
         let found = self.server.regions().find(&action.rest.region.value);
         let found = found.and_then(|region| {
             self.quota = self.server.admit(&self.context, &region, || planned(action))?;
             Ok(region)
         });
         let outcome = match found {
-            Ok(region) if action.rest.atomic() || condition.is_some() => {
-                Box::pin(self.atomic(&region, action, condition)).await
+            Ok(region) => {
+                let outcome = match action.rest.atomic() || condition.is_some() {
+                    true => Box::pin(self.atomic(&region, action, condition)).await,
+                    false => Ok(self.each(&region, action).await?),
+                };
+                let now = self.server.env().clock.monotonic();
+                charge.end((self.server, &region), &self.context, &self.quota, now);
+                outcome
             }
-            Ok(region) => return self.each(&region, action).await,
             Err(exception) => {
                 self.pass_over(action).await?;
                 Err(exception)
@@ -165,13 +172,13 @@ impl Answering<'_> {
         let mutations = mutations?;
         let count = mutations.len();
         let checked = condition.map(from_proto::condition).transpose()?;
-        let timed = Timed::begin(self.server, region);
+        let timed = Timed::begin(self.server, region, self.context.caller.as_deref());
         let kinds = Kinds::of(&mutations);
         let changed = region.change(checked.as_ref(), mutations).await;
         match condition {
             Some(_) => timed.end_checked(&changed, None),
             None => timed.end_batch(kinds),
-        }
+        };
         let changed = changed.map_err(|error| java_exception(&error))?;
         let told: Vec<Vec<KeyValue>> = changed.results.into_iter().flatten().collect();
         let mut first = (!told.is_empty()).then(|| {
@@ -231,13 +238,13 @@ impl Answering<'_> {
                 None => {}
             }
             if batch.is_full(changes_max) {
-                batch.carry_out(self.server, region, &mut answer).await;
+                self.carry_out(&mut batch, region, &mut answer).await;
             }
             self.check_answer(answer.len())?;
             self.pause().await;
         }
         self.get_all(region, &mut gets, &mut answer).await;
-        batch.carry_out(self.server, region, &mut answer).await;
+        self.carry_out(&mut batch, region, &mut answer).await;
         Ok(answer)
     }
 
@@ -251,14 +258,14 @@ impl Answering<'_> {
         answer: &mut RegionAnswer,
     ) {
         if let Some(call) = &action.service_call {
-            batch.carry_out(self.server, region, answer).await;
+            self.carry_out(batch, region, answer).await;
             let called = Box::pin(endpoints::call(region, call)).await;
             answer.push(&service_entry(index, called));
             return;
         }
         match self.mutation(action) {
             Ok(mutation) if mutation.kind.reads() => {
-                batch.carry_out(self.server, region, answer).await;
+                self.carry_out(batch, region, answer).await;
                 let changed = Box::pin(self.change(region, mutation)).await;
                 answer.push_outcome(index, changed);
             }
@@ -287,6 +294,9 @@ impl Answering<'_> {
         // They were read together, so that none has a time of its own.
         let took = clock.monotonic().saturating_sub(begun);
         region.instruments().note_gets(count, took / count);
+        if let Some(caller) = &self.context.caller {
+            caller.note_gets(count, took / count);
+        }
     }
 
     /// Reads the row of `get`, the one at `at` of `reads`, if that needs no wait and its cells go behind the message: how many
@@ -310,7 +320,8 @@ impl Answering<'_> {
     /// An increment or append.
     async fn change(&mut self, region: &Region, mutation: Mutation) -> Answer<proto::Result> {
         self.check_room()?;
-        let (timed, kind) = (Timed::begin(self.server, region), mutation.kind);
+        let (timed, kind) =
+            (Timed::begin(self.server, region, self.context.caller.as_deref()), mutation.kind);
         let changed = region.change(None, vec![mutation]).await;
         timed.end(kind);
         let changed = changed.map_err(|error| java_exception(&error))?;
@@ -354,8 +365,27 @@ impl Answering<'_> {
             .as_ref()
             .ok_or_else(|| JavaException::do_not_retry("Action without a Get or a mutation"))?;
         let mutation = from_proto::mutation(mutation, &mut self.cells, self.nonce_group)?;
-        self.quota.has_written(|| mutation_bytes(&mutation));
+        self.quota.has_written(mutation_bytes(&mutation));
+        if let Some(caller) = &self.context.caller {
+            caller.note_changes(1);
+        }
         Ok(mutation)
+    }
+
+    /// Carries out what was gathered, and adds an entry for each.
+    async fn carry_out(&self, batch: &mut Gathered, region: &Region, answer: &mut RegionAnswer) {
+        let Gathered { indexes, mutations, .. } = std::mem::take(batch);
+        if mutations.is_empty() {
+            return;
+        }
+        let timed = Timed::begin(self.server, region, self.context.caller.as_deref());
+        let kinds = Kinds::of(&mutations);
+        let outcomes = Box::pin(region.batch(mutations)).await;
+        timed.end_batch(kinds);
+        for (index, outcome) in indexes.into_iter().zip(outcomes) {
+            let outcome = outcome.map(|()| proto::Result::default());
+            answer.push_outcome(index, outcome.map_err(|error| java_exception(&error)));
+        }
     }
 
     async fn pass_over(&mut self, action: &RegionParts) -> Answer<()> {
@@ -394,22 +424,6 @@ impl Gathered {
 
     fn is_full(&self, changes_max: usize) -> bool {
         self.mutations.len() >= changes_max || self.bytes >= GATHERED_BYTES_MAX
-    }
-
-    /// Carries out what was gathered, and adds an entry for each.
-    async fn carry_out(&mut self, server: &RegionServer, region: &Region, answer: &mut RegionAnswer) {
-        let Gathered { indexes, mutations, .. } = std::mem::take(self);
-        if mutations.is_empty() {
-            return;
-        }
-        let timed = Timed::begin(server, region);
-        let kinds = Kinds::of(&mutations);
-        let outcomes = Box::pin(region.batch(mutations)).await;
-        timed.end_batch(kinds);
-        for (index, outcome) in indexes.into_iter().zip(outcomes) {
-            let outcome = outcome.map(|()| proto::Result::default());
-            answer.push_outcome(index, outcome.map_err(|error| java_exception(&error)));
-        }
     }
 }
 

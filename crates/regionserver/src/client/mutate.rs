@@ -6,6 +6,7 @@ use rpc::CellBlock;
 use wire::convert::from_proto;
 use wire::exception::Answer;
 
+use super::charge::Charge;
 use super::results::Results;
 use super::timed::Timed;
 use super::{Answered, CallContext};
@@ -29,23 +30,28 @@ pub(super) async fn mutate(
     let mut quota = server.admit(&context, &region, || Planned { writes: 1, ..Planned::default() })?;
     let mut cells = context.codec.read(cells);
     let mutation = from_proto::mutation(&request.mutation, &mut cells, request.nonce_group())?;
-    quota.has_written(|| mutation_bytes(&mutation));
+    quota.has_written(mutation_bytes(&mutation));
     let condition = request.condition.as_ref().map(from_proto::condition).transpose()?;
+    let caller = context.caller.as_deref();
+    if let Some(caller) = caller {
+        caller.note_changes(1);
+    }
     let mut response = proto::MutateResponse::default();
     let mut block = CellBlock::new();
-    let (timed, kind) = (Timed::begin(server, &region), mutation.kind);
+    let (timed, kind) = (Timed::begin(server, &region, caller), mutation.kind);
+    let charge = |now| Charge::for_call().end((server, &region), &context, &quota, now);
     if condition.is_none() && !kind.reads() {
         let written = region.batch_atomic(vec![mutation]).await;
-        timed.end(kind);
+        charge(timed.end(kind));
         written.map_err(|error| java_exception(&error))?;
         response.processed = Some(true);
         return Ok((response, block));
     }
     let changed = region.change(condition.as_ref(), vec![mutation]).await;
-    match condition {
+    charge(match condition {
         Some(_) => timed.end_checked(&changed, Some(kind)),
         None => timed.end(kind),
-    }
+    });
     let changed = changed.map_err(|error| java_exception(&error))?;
     // As HBase: an increment or append tells whether it was made only if that was a question.
     response.processed = condition.map(|_| changed.matched);

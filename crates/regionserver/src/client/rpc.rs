@@ -15,18 +15,35 @@ use super::results::ResultForm;
 use super::{CallContext, endpoints, get, malformed, multi, mutate, scan};
 use crate::instruments::RequestInstruments;
 use crate::server::RegionServer;
+use crate::users::Caller;
 
 /// The service of a server for connections.
-pub struct ClientRpc(pub Arc<RegionServer>);
+pub struct ClientRpc {
+    server: Arc<RegionServer>,
+    // Of its connection, once there is one.
+    caller: Option<Arc<Caller>>,
+}
+
+impl ClientRpc {
+    /// That of `server`.
+    pub fn new(server: Arc<RegionServer>) -> ClientRpc {
+        ClientRpc { server, caller: None }
+    }
+}
 
 impl Service for ClientRpc {
     fn name(&self) -> &'static str {
         "ClientService"
     }
 
+    fn of_connection(&self, connection: &Arc<ConnectionInfo>) -> Option<Arc<dyn Service>> {
+        let caller = Arc::new(self.server.users().caller(connection));
+        Some(Arc::new(ClientRpc { server: self.server.clone(), caller: Some(caller) }))
+    }
+
     fn call(&self, call: Call) -> BoxFuture<'static, Result<Reply, Failure>> {
-        let server = self.0.clone();
-        let context = context(&call);
+        let server = self.server.clone();
+        let context = context(&call, self.caller.clone());
         let Call { method, param, cells, .. } = call;
         let method: &str = &method;
         count(server.requests(), method);
@@ -80,7 +97,7 @@ fn boxed(
 
 /// Where results go: behind the message if the client has a codec. The result of a Get only for clients that tell a
 /// version of at least 1.3, as HBase does it.
-fn context(call: &Call) -> CallContext {
+fn context(call: &Call, caller: Option<Arc<Caller>>) -> CallContext {
     let connection: &ConnectionInfo = &call.connection;
     let codec = connection.codec.map(cell_codec);
     let form = codec.map_or(ResultForm::Inline, ResultForm::Block);
@@ -91,7 +108,7 @@ fn context(call: &Call) -> CallContext {
         codec: codec.unwrap_or(Codec::KeyValue),
         timeout: call.timeout(),
         begun: Some(call.begun),
-        connection: Some(call.connection.clone()),
+        caller,
     }
 }
 

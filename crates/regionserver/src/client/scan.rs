@@ -14,6 +14,7 @@ use prost::Message;
 use rpc::CellBlock;
 use wire::exception::{Answer, JavaException, class};
 
+use super::charge::Charge;
 use super::results::Results;
 use super::{Answered, CallContext};
 use crate::errors::java_exception;
@@ -196,6 +197,7 @@ async fn fetch(
             Ok(progress) => {
                 open.region.instruments().note_rows_scanned(results.len() as u64);
                 let rows = RowsRead::since(before, open.scanner.rows_seen_and_returned());
+                let returned = results.len() as u64;
                 open.region.instruments().note_filtered(rows.filtered);
                 if request.track_scan_metrics() {
                     response.scan_metrics = Some(rows.metrics());
@@ -209,8 +211,13 @@ async fn fetch(
                     results.complete_last();
                 }
                 quota.has_read(results.bytes());
-                let took = clock.monotonic().saturating_sub(begun);
+                let now = clock.monotonic();
+                let took = now.saturating_sub(begun);
                 open.region.instruments().note_scan(took, results.bytes() as u64);
+                if let Some(caller) = &context.caller {
+                    caller.note_scan(took, returned, rows.filtered);
+                }
+                Charge::for_call().end((server, &open.region), &context, &quota, now);
                 (response.results, lengths) = results.into_scan();
                 tell(&mut response, progress, &open);
             }

@@ -1,4 +1,4 @@
-//! How long changes took, told to their region's instruments by kind.
+//! How long changes took, told to their region's and their user's instruments by kind.
 
 use std::time::Duration;
 
@@ -8,11 +8,13 @@ use engine::instruments::Operation;
 use engine::region::Changed;
 
 use crate::server::RegionServer;
+use crate::users::Caller;
 
 /// A change that is under way.
 pub(super) struct Timed<'a> {
     server: &'a RegionServer,
     region: &'a Region,
+    caller: Option<&'a Caller>,
     begun: Duration,
 }
 
@@ -31,47 +33,68 @@ impl Kinds {
 }
 
 impl<'a> Timed<'a> {
-    pub(super) fn begin(server: &'a RegionServer, region: &'a Region) -> Timed<'a> {
-        Timed { server, region, begun: server.env().clock.monotonic() }
+    pub(super) fn begin(
+        server: &'a RegionServer,
+        region: &'a Region,
+        caller: Option<&'a Caller>,
+    ) -> Timed<'a> {
+        Timed { server, region, caller, begun: server.env().clock.monotonic() }
     }
 
-    fn took(&self) -> Duration {
-        self.server.env().clock.monotonic().saturating_sub(self.begun)
+    fn note(&self, operation: Operation, took: Duration) {
+        self.region.instruments().note(operation, took);
+        if let Some(caller) = self.caller {
+            caller.note(operation, took);
+        }
     }
 
-    /// A change of one row was made, or failed.
-    pub(super) fn end(self, kind: MutationKind) {
+    /// When it ended, and how long it took.
+    fn ended(&self) -> (Duration, Duration) {
+        let now = self.server.env().clock.monotonic();
+        (now, now.saturating_sub(self.begun))
+    }
+
+    /// A change of one row was made, or failed. When.
+    pub(super) fn end(self, kind: MutationKind) -> Duration {
         let operation = match kind {
             MutationKind::Put => Operation::Put,
             MutationKind::Delete => Operation::Delete,
             MutationKind::Increment => Operation::Increment,
             MutationKind::Append => Operation::Append,
         };
-        self.region.instruments().note(operation, self.took());
+        let (now, took) = self.ended();
+        self.note(operation, took);
+        now
     }
 
-    /// Changes were made together, or failed.
-    pub(super) fn end_batch(self, kinds: Kinds) {
-        let (took, instruments) = (self.took(), self.region.instruments());
+    /// Changes were made together, or failed. When.
+    pub(super) fn end_batch(self, kinds: Kinds) -> Duration {
+        let (now, took) = self.ended();
         if kinds.puts {
-            instruments.note(Operation::PutBatch, took);
+            self.note(Operation::PutBatch, took);
         }
         if kinds.deletes {
-            instruments.note(Operation::DeleteBatch, took);
+            self.note(Operation::DeleteBatch, took);
         }
+        now
     }
 
-    /// A change on a condition was made or not, or failed; `kind` if it was one change.
-    pub(super) fn end_checked(self, changed: &engine::error::Result<Changed>, kind: Option<MutationKind>) {
-        let (took, instruments) = (self.took(), self.region.instruments());
-        instruments.note(Operation::CheckAndMutate, took);
+    /// A change on a condition was made or not, or failed; `kind` if it was one change. When.
+    pub(super) fn end_checked(
+        self,
+        changed: &engine::error::Result<Changed>,
+        kind: Option<MutationKind>,
+    ) -> Duration {
+        let (now, took) = self.ended();
+        self.note(Operation::CheckAndMutate, took);
         match kind {
-            Some(MutationKind::Put) => instruments.note(Operation::CheckAndPut, took),
-            Some(MutationKind::Delete) => instruments.note(Operation::CheckAndDelete, took),
+            Some(MutationKind::Put) => self.note(Operation::CheckAndPut, took),
+            Some(MutationKind::Delete) => self.note(Operation::CheckAndDelete, took),
             _ => {}
         }
         if let Ok(changed) = changed {
-            instruments.note_check(changed.matched);
+            self.region.instruments().note_check(changed.matched);
         }
+        now
     }
 }

@@ -27,6 +27,8 @@ pub struct Planned {
 
 /// A call that was admitted. What it used is settled when this is dropped.
 pub struct Operation {
+    bytes_read: usize,
+    bytes_written: usize,
     bounded: Option<Box<Bounded>>,
 }
 
@@ -77,27 +79,39 @@ pub(super) fn admit(
     limits.iter().for_each(|limit| limit.consume(write, read));
     let options = *options;
     let bounded = Bounded { limits, options, write, read, bytes_written: 0, bytes_read: 0, read_available };
-    Ok(Operation { bounded: Some(Box::new(bounded)) })
+    Ok(Operation { bounded: Some(Box::new(bounded)), ..Operation::unbounded() })
 }
 
 impl Operation {
     /// One that nothing bounds.
     pub fn unbounded() -> Operation {
-        Operation { bounded: None }
+        Operation { bytes_read: 0, bytes_written: 0, bounded: None }
     }
 
     /// So many bytes of cells were read.
     pub fn has_read(&mut self, bytes: usize) {
+        self.bytes_read += bytes;
         if let Some(bounded) = &mut self.bounded {
             bounded.bytes_read = bounded.bytes_read.saturating_add(bytes as i64);
         }
     }
 
-    /// So many bytes of cells were to be written; counted only where a quota asks.
-    pub fn has_written(&mut self, bytes: impl FnOnce() -> usize) {
+    /// So many bytes of cells were to be written.
+    pub fn has_written(&mut self, bytes: usize) {
+        self.bytes_written += bytes;
         if let Some(bounded) = &mut self.bounded {
-            bounded.bytes_written = bounded.bytes_written.saturating_add(bytes() as i64);
+            bounded.bytes_written = bounded.bytes_written.saturating_add(bytes as i64);
         }
+    }
+
+    /// Bytes of cells that were read so far.
+    pub fn bytes_read(&self) -> usize {
+        self.bytes_read
+    }
+
+    /// Bytes of cells that were to be written.
+    pub fn bytes_written(&self) -> usize {
+        self.bytes_written
     }
 
     /// Bytes that may be read, as it was before the call.

@@ -135,7 +135,7 @@ impl Future for Running {
         let Running { work, spent, clock } = &mut *self;
         let Some(ended) = work else { return Poll::Pending };
         let begun = clock.monotonic();
-        spent::open(spent);
+        spent::open(spent, begun);
         let polled = ended.poll(cx);
         spent::add(Phase::Work, clock.monotonic().saturating_sub(begun));
         match polled {

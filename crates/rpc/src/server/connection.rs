@@ -60,6 +60,7 @@ pub(super) async fn serve(
         // An error means that the server is gone, which is a stop too.
         let _ = stop.wait_for(|stop| *stop).await;
     });
+    let service = service.of_connection(&info).unwrap_or(service);
     let mut connection = Connection {
         env: &server.env,
         options: &server.options,
@@ -358,7 +359,7 @@ impl Connection<'_> {
                 return self.fail(call_id, &failure);
             }
         };
-        spent::open(&Spent::default());
+        spent::open(&Spent::default(), self.now);
         if let Some(compressor) = self.info.compressor {
             let clock = &*self.env.clock;
             match spent::took(spent::Phase::Decode, clock, || self.expand(&request.cells, compressor)) {

@@ -9,10 +9,11 @@ use engine::instruments::{ServerInstruments, TableLatencies, TableWork};
 use fs::measured::{FileInstruments, ReadInstruments};
 use regionserver::instruments::{AdminInstruments, RequestInstruments};
 use regionserver::pauses::PauseInstruments;
+use regionserver::users::UserTimes;
 use rpc::server::CallInstruments;
 use wal::{LogInstruments, NoReplicas, TableFigures};
 
-use super::{absent, connections, master, process, region_server, regions, sums, tables};
+use super::{absent, connections, master, process, region_server, regions, sums, tables, users};
 
 const HEAD: &str = "\
 <!-- Made from the declarations in the crates; a test says how to make it anew. -->
@@ -43,7 +44,8 @@ What kind an attribute is says which names it has:
 | sizes | as a histogram; `NAME_SizeRangeCount_A-B` | in bytes; the same of sizes |
 
 Attributes of a region begin with `Namespace_NS_table_T_region_R_metric_`, those of a table with `Namespace_NS_table_T_metric_`, where R
-is the region's encoded name; in `sub=WAL` a table's begin with its name. They go when the last region goes. What regions have
+is the region's encoded name; in `sub=WAL` a table's begin with its name. They go when the last region goes. Those of a user begin
+with `User_U_metric_`. What regions have
 together stands in `RegionServer,sub=Server`, and for each table in `RegionServer,sub=Tables`.
 
 What HBase has and Grampus has not is there as 0, and listed at the end of each bean.
@@ -71,6 +73,9 @@ const SHOWN: &[&[Declared]] = &[
     connections::ConnectionFigures::DECLARED,
     connections::LostConnections::DECLARED,
     region_server::MemoryLimits::DECLARED,
+    users::UsageFigures::DECLARED,
+    users::AllUsers::DECLARED,
+    UserTimes::DECLARED,
     LogInstruments::DECLARED,
     TableFigures::DECLARED,
     FileInstruments::DECLARED,
@@ -94,6 +99,7 @@ const ABSENT: &[&[Declared]] = &[
     absent::Replication::DECLARED,
     regions::NotOfRegions::DECLARED,
     tables::NotOfTables::DECLARED,
+    users::NotOfUsers::DECLARED,
     absent::Plans::DECLARED,
     absent::Inconsistencies::DECLARED,
     absent::Balancing::DECLARED,

@@ -12,7 +12,7 @@ use regionserver::schedule::compactions::Pool;
 use rpc::server::Shared;
 
 use crate::beans::sums::Sums;
-use crate::beans::{Identity, absent, connections, look, process, regions, tables};
+use crate::beans::{Identity, absent, connections, look, process, regions, tables, users};
 use crate::standalone::Limits;
 
 /// HBase's context of a region server's beans, a tag of each.
@@ -215,7 +215,9 @@ pub(crate) fn beans(
     bean("RegionServer,sub=TableLatencies").add(Arc::new(tables::Latencies::new(server)));
     let of = server.clone();
     bean("RegionServer,sub=Memory").read(move || memory_figures(&of));
+    bean("RegionServer,sub=Users").add(Arc::new(users::Users(server.clone())));
     let own = bean("RegionServer,sub=Grampus");
+    own.add(Arc::new(users::Uses(server.clone())));
     let (memory, shared) = (limits.memory, limits.shared.clone());
     own.add(server.admin_requests().clone());
     own.read(move || memory_limits(&memory, &shared));

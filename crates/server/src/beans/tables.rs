@@ -119,7 +119,8 @@ impl Source for Latencies {
     }
 }
 
-fn prefix_of(table: &TableName) -> String {
+/// What the names of a table's attributes begin with.
+pub(super) fn prefix_of(table: &TableName) -> String {
     let mut prefix = String::new();
     put_table(&mut prefix, table);
     prefix.push_str("_metric_");

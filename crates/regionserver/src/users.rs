@@ -1,0 +1,269 @@
+//! What each user asks of this server: how long it took, what it used, from which hosts.
+//!
+//! Connections find their user and host once, when they are opened; their calls count without looking anything up. Users
+//! stay known when their connections are closed. There are bounds for both, for a name costs a stranger nothing: beyond
+//! them all are one.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use base::metrics::Counts;
+use engine::instruments::{Operation, Usage};
+use rpc::ConnectionInfo;
+
+/// Users that are told apart at most, and hosts of each.
+const USERS_MAX: usize = 1000;
+const HOSTS_MAX: usize = 1000;
+/// The name of all beyond.
+const OTHERS: &str = "others";
+
+base::instruments! {
+    /// How long what a user asked took. Names are the ends of HBase's, behind `User_U_metric_`.
+    pub struct UserTimes in "RegionServer,sub=Users" {
+        /// Gets, each of a batch for itself.
+        get: Times = "get",
+        /// Puts, and puts that were made together.
+        put: Times = "put",
+        /// Deletes, and deletes that were made together.
+        delete: Times = "delete",
+        /// Increments.
+        increment: Times = "increment",
+        /// Appends.
+        append: Times = "append",
+        /// Calls of scans.
+        scan: Times = "scanTime",
+    }
+}
+
+/// All users of a server.
+pub struct Users {
+    begun: Duration,
+    // Whether HBase's figures of users are wanted.
+    enabled: bool,
+    by_name: Mutex<BTreeMap<Arc<str>, Arc<User>>>,
+}
+
+/// One user.
+pub struct User {
+    times: UserTimes,
+    usage: Counts<UsageCounts>,
+    hosts: Mutex<BTreeMap<Arc<str>, Arc<Counts<HostCounts>>>>,
+}
+
+/// What a user used.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct UsageCounts {
+    read_units: AtomicU64,
+    write_units: AtomicU64,
+    work_nanos: AtomicU64,
+}
+
+/// What a user asked from one host.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct HostCounts {
+    reads: AtomicU64,
+    writes: AtomicU64,
+    filtered_reads: AtomicU64,
+}
+
+/// Who is at the other end of a connection: his user, and the host he comes from.
+#[derive(Clone)]
+pub struct Caller {
+    connection: Arc<ConnectionInfo>,
+    // None where users are not counted.
+    counted: Option<(Arc<User>, Arc<Counts<HostCounts>>)>,
+}
+
+impl Users {
+    /// Nobody yet; `now` is a time of the monotonic clock. If not `enabled`, nobody ever (`hbase.regionserver.user.metrics.enabled`).
+    pub fn new(enabled: bool, now: Duration) -> Users {
+        Users { begun: now, enabled, by_name: Mutex::default() }
+    }
+
+    /// Who is at the other end of `connection`.
+    pub fn caller(&self, connection: &Arc<ConnectionInfo>) -> Caller {
+        let counted = self.enabled.then(|| {
+            let user = self.user(connection.user.as_deref().unwrap_or_default());
+            let host = user.host(connection.peer.ip());
+            (user, host)
+        });
+        Caller { connection: connection.clone(), counted }
+    }
+
+    fn user(&self, name: &str) -> Arc<User> {
+        let mut by_name = lock(&self.by_name);
+        one_of(&mut by_name, name, USERS_MAX, || {
+            Arc::new(User {
+                times: UserTimes::begin(self.begun),
+                usage: Counts::default(),
+                hosts: Mutex::default(),
+            })
+        })
+    }
+
+    /// All users, by name.
+    pub fn all(&self) -> Vec<(Arc<str>, Arc<User>)> {
+        lock(&self.by_name).iter().map(|(name, user)| (name.clone(), user.clone())).collect()
+    }
+
+    /// The users' requests by host, as the master is told of them.
+    pub(crate) fn loads(&self) -> Vec<proto::UserLoad> {
+        let load = |(name, user): (Arc<str>, Arc<User>)| proto::UserLoad {
+            user_name: name.to_string(),
+            client_metrics: user.clients(),
+        };
+        self.all().into_iter().map(load).collect()
+    }
+}
+
+impl User {
+    /// How long what he asked took.
+    pub fn times(&self) -> &UserTimes {
+        &self.times
+    }
+
+    /// What he used.
+    pub fn usage(&self) -> Usage {
+        Usage {
+            read_units: self.usage.get(|of| &of.read_units),
+            write_units: self.usage.get(|of| &of.write_units),
+            work: Duration::from_nanos(self.usage.get(|of| &of.work_nanos)),
+        }
+    }
+
+    fn host(&self, address: IpAddr) -> Arc<Counts<HostCounts>> {
+        one_of(&mut lock(&self.hosts), &address.to_string(), HOSTS_MAX, Arc::default)
+    }
+
+    fn clients(&self) -> Vec<proto::ClientMetrics> {
+        let metrics = |(host, counts): (&Arc<str>, &Arc<Counts<HostCounts>>)| proto::ClientMetrics {
+            host_name: host.to_string(),
+            read_requests_count: Some(counts.get(|of| &of.reads)),
+            write_requests_count: Some(counts.get(|of| &of.writes)),
+            filtered_requests_count: Some(counts.get(|of| &of.filtered_reads)),
+        };
+        lock(&self.hosts).iter().map(metrics).collect()
+    }
+}
+
+impl Caller {
+    /// The name of his user.
+    pub(crate) fn user(&self) -> Option<&str> {
+        self.connection.user.as_deref()
+    }
+
+    /// So many Gets ended, at least one, each of which took so long.
+    pub(crate) fn note_gets(&self, gets: u32, took: Duration) {
+        if let Some((user, host)) = &self.counted {
+            user.times.get.record_many(took, gets);
+            host.add(|of| &of.reads, gets.into());
+        }
+    }
+
+    /// A call of a scan ended that took so long: rows that it returned, and those that filters kept.
+    pub(crate) fn note_scan(&self, took: Duration, rows: u64, filtered: u64) {
+        if let Some((user, host)) = &self.counted {
+            user.times.scan.record(took);
+            host.add(|of| &of.reads, rows);
+            host.add(|of| &of.filtered_reads, filtered);
+        }
+    }
+
+    /// An operation ended that took so long. (Those on a condition are in none of HBase's figures of users.)
+    pub(crate) fn note(&self, operation: Operation, took: Duration) {
+        let Some((user, _)) = &self.counted else { return };
+        let times = &user.times;
+        match operation {
+            Operation::Put | Operation::PutBatch => times.put.record(took),
+            Operation::Delete | Operation::DeleteBatch => times.delete.record(took),
+            Operation::Increment => times.increment.record(took),
+            Operation::Append => times.append.record(took),
+            Operation::CheckAndPut | Operation::CheckAndDelete | Operation::CheckAndMutate => {}
+        }
+    }
+
+    /// So many changes were asked for.
+    pub(crate) fn note_changes(&self, changes: usize) {
+        if let Some((_, host)) = &self.counted {
+            host.add(|of| &of.writes, changes as u64);
+        }
+    }
+
+    /// A part of a call ended that used this.
+    pub(crate) fn note_usage(&self, usage: &Usage) {
+        let Some((user, _)) = &self.counted else { return };
+        user.usage.add(|of| &of.work_nanos, usage.work_nanos());
+        if usage.read_units > 0 {
+            user.usage.add(|of| &of.read_units, usage.read_units);
+        }
+        if usage.write_units > 0 {
+            user.usage.add(|of| &of.write_units, usage.write_units);
+        }
+    }
+}
+
+/// The value at `key`, or a new one if there is room, or that of all others.
+fn one_of<V: Clone>(values: &mut BTreeMap<Arc<str>, V>, key: &str, max: usize, new: impl FnOnce() -> V) -> V {
+    let key = if values.len() < max || values.contains_key(key) { key } else { OTHERS };
+    match values.get(key) {
+        Some(value) => value.clone(),
+        None => values.entry(key.into()).or_insert_with(new).clone(),
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Maps: whole after any panic.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn connection(user: &str, host: u8) -> Arc<ConnectionInfo> {
+        Arc::new(ConnectionInfo {
+            peer: ([10, 0, 0, host], 1).into(),
+            local: ([10, 0, 0, 1], 16020).into(),
+            service: "ClientService",
+            user: Some(user.into()),
+            version: None,
+            codec: None,
+            compressor: None,
+        })
+    }
+
+    #[test]
+    fn users_are_told_by_their_hosts() {
+        let users = Users::new(true, Duration::ZERO);
+        let took = Duration::from_millis(1);
+        users.caller(&connection("ann", 1)).note_gets(3, took);
+        users.caller(&connection("ann", 2)).note(Operation::PutBatch, took);
+        users.caller(&connection("ann", 2)).note_changes(10);
+        users.caller(&connection("ann", 1)).note_scan(took, 5, 7);
+        users.caller(&connection("bob", 1)).note_usage(&Usage { read_units: 2, write_units: 0, work: took });
+        let loads = users.loads();
+        assert_eq!(loads.iter().map(|load| load.user_name.as_str()).collect::<Vec<_>>(), ["ann", "bob"]);
+        let [first, second] = &loads[0].client_metrics[..] else { panic!("two hosts") };
+        assert_eq!((first.read_requests_count, first.filtered_requests_count), (Some(8), Some(7)));
+        assert_eq!((second.host_name.as_str(), second.write_requests_count), ("10.0.0.2", Some(10)));
+        let usage = users.all()[1].1.usage();
+        assert_eq!((usage.read_units, usage.work), (2, took));
+    }
+
+    #[test]
+    fn strangers_beyond_the_bound_are_one() {
+        let users = Users::new(true, Duration::ZERO);
+        (0..USERS_MAX + 9).for_each(|at| drop(users.caller(&connection(&format!("user{at}"), 1))));
+        let names: Vec<_> = users.all().into_iter().map(|(name, _)| name).collect();
+        assert_eq!(names.len(), USERS_MAX + 1);
+        assert!(names.iter().any(|name| &**name == OTHERS));
+        let nobody = Users::new(false, Duration::ZERO);
+        nobody.caller(&connection("ann", 1)).note_gets(1, Duration::ZERO);
+        assert!(nobody.all().is_empty());
+    }
+}

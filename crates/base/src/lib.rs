@@ -6,6 +6,7 @@
 //! * [`checksum`], [`compression`], [`varint`]: the two CRCs, the codecs of files and cell blocks, the integers of
 //!   variable length;
 //! * [`config`], [`memory`]: options declared once (key, default, form, effect), and the memory there is;
+//! * [`hottest`]: the most frequent items of a stream;
 //! * [`pages`]: memory in whole pages that goes back to the system when it is let go;
 //! * [`metrics`]: counters and gauges that `/jmx` shows; histograms and meters;
 //! * [`spent`]: where the time of a call went;
@@ -17,6 +18,7 @@ pub mod checksum;
 pub mod compression;
 pub mod config;
 pub mod env;
+pub mod hottest;
 pub mod memory;
 pub mod metrics;
 pub mod pages;

@@ -60,7 +60,7 @@ const LEN: usize = SUBJECT + 1;
 pub struct Spent([u64; LEN]);
 
 thread_local! {
-    static CURRENT: [Cell<u64>; LEN] = const { [const { Cell::new(0) }; LEN] };
+    static CURRENT: Cell<[u64; LEN]> = const { Cell::new([0; LEN]) };
     // Since when it is being polled: a time of the monotonic clock.
     static RESUMED: Cell<u64> = const { Cell::new(0) };
 }
@@ -92,17 +92,14 @@ impl Spent {
 pub fn open(spent: &Spent, now: Duration) {
     if COUNTING {
         RESUMED.set(nanos(now));
-        CURRENT.with(|current| current.iter().zip(spent.0).for_each(|(current, value)| current.set(value)));
+        CURRENT.set(spent.0);
     }
 }
 
 /// The account of the call that was at work last on this thread.
 #[inline]
 pub fn close() -> Spent {
-    let mut spent = Spent::default();
-    CURRENT
-        .with(|current| spent.0.iter_mut().zip(current).for_each(|(value, current)| *value = current.get()));
-    spent
+    Spent(CURRENT.get())
 }
 
 /// The call at work spent `time` on a phase.
@@ -110,11 +107,12 @@ pub fn add(phase: Phase, time: Duration) {
     add_at(phase as usize, nanos(time));
 }
 
-/// How long the call at work was polled in all until `now`. For one that nobody opened an account for, only differences mean
+/// For how many nanoseconds the call at work was polled in all until `now`. For one that nobody opened an account for, only differences mean
 /// anything.
-pub fn work_until(now: Duration) -> Duration {
-    let before = CURRENT.with(|current| current[Phase::Work as usize].get());
-    Duration::from_nanos(before + nanos(now).saturating_sub(RESUMED.get()))
+#[inline]
+pub fn work_nanos_until(now: Duration) -> u64 {
+    let before = CURRENT.with(|current| current.as_array_of_cells()[Phase::Work as usize].get());
+    before + nanos(now).saturating_sub(RESUMED.get())
 }
 
 /// The call at work made use of something.
@@ -127,19 +125,24 @@ pub fn used(what: Use, amount: u64) {
 #[inline]
 pub fn about(subject: NonZeroU64) {
     if COUNTING {
-        CURRENT.with(|current| current[SUBJECT].set(subject.get()));
+        CURRENT.with(|current| current.as_array_of_cells()[SUBJECT].set(subject.get()));
     }
 }
 
 #[inline]
 fn add_at(at: usize, amount: u64) {
     if COUNTING {
-        CURRENT.with(|current| current[at].set(current[at].get().wrapping_add(amount)));
+        CURRENT.with(|current| {
+            let place = &current.as_array_of_cells()[at];
+            place.set(place.get().wrapping_add(amount));
+        });
     }
 }
 
+#[inline]
 fn nanos(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+    // Not by as_nanos, which counts in 128 bits.
+    time.as_secs().saturating_mul(1_000_000_000).saturating_add(u64::from(time.subsec_nanos()))
 }
 
 /// Awaits `future`; what that took, if it was not ready at once, goes to `phase` of the call at work.
@@ -213,10 +216,10 @@ mod tests {
     #[test]
     fn work_goes_on_where_it_stopped() {
         open(&Spent::default(), SECOND);
-        assert_eq!(work_until(3 * SECOND), 2 * SECOND);
+        assert_eq!(work_nanos_until(3 * SECOND), 2_000_000_000);
         add(Phase::Work, 2 * SECOND);
         open(&close(), 10 * SECOND);
-        assert_eq!(work_until(11 * SECOND), 3 * SECOND);
+        assert_eq!(work_nanos_until(11 * SECOND), 3_000_000_000);
     }
 
     #[test]

@@ -6,6 +6,7 @@
 //! * [`regions`], [`schedule`], [`load`]: the regions online, when they are flushed and compacted, their figures;
 //! * [`instruments`], [`pauses`]: what is counted of calls, and of times when none is served;
 //! * [`quotas`]: what calls may use in a time;
+//! * [`hotspots`]: the rows and regions that are asked for most;
 //! * [`users`]: what each user asks and uses;
 //! * [`slow_log`]: calls that took long, and where their time went;
 //! * [`errors`]: the engine's errors as Java exceptions.
@@ -15,6 +16,7 @@
 pub mod admin;
 pub mod client;
 pub mod errors;
+pub mod hotspots;
 pub mod instruments;
 pub mod load;
 mod memory;

@@ -59,6 +59,11 @@ impl OnlineRegions {
         sorted.into_values().collect()
     }
 
+    /// All regions, in no order.
+    pub(crate) fn unsorted(&self) -> Vec<Arc<Region>> {
+        self.online.load().values().cloned().collect()
+    }
+
     /// How many there are.
     pub fn len(&self) -> usize {
         self.online.load().len()

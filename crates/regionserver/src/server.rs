@@ -21,6 +21,7 @@ use wire::exception::Answer;
 use wire::service::RegionServerStatusService;
 
 use crate::client::{CallContext, OpenScanner};
+use crate::hotspots::{self, HotSpots};
 use crate::instruments::{AdminInstruments, RequestInstruments};
 use crate::load::{megabytes, region_load};
 use crate::memory::{Common, MOVE_PERIOD, MemoryMover};
@@ -107,8 +108,8 @@ pub struct RegionServerOptions {
     pub quotas: Option<QuotaOptions>,
     /// Bytes of a capacity unit that is read, and of one that is written (`hbase.quota.read.capacity.unit`, `.write.`).
     pub unit_bytes: (u64, u64),
-    /// Whether users are told apart (`hbase.regionserver.user.metrics.enabled`).
-    pub counts_users: bool,
+    /// Whether the times of users' operations are counted (`hbase.regionserver.user.metrics.enabled`).
+    pub times_users: bool,
     /// Which calls are told of, and how many of them are kept.
     pub slow_log: SlowLogOptions,
     /// Regions from which none is split any more (`hbase.regionserver.regionSplitLimit`).
@@ -144,6 +145,7 @@ pub struct RegionServer {
     quotas: Option<RpcQuotas>,
     slow_log: SlowLog,
     users: Users,
+    hotspots: HotSpots,
     recovered: Recovered,
     master: OnceLock<Arc<dyn RegionServerStatusService>>,
     on_stop: Arc<dyn Fn(&str) + Send + Sync>,
@@ -199,13 +201,14 @@ impl RegionServer {
         let slow_log = SlowLog::new(options.slow_log);
         let now = services.env.clock.monotonic();
         let requests = Arc::new(RequestInstruments::begin(now));
-        let users = Users::new(options.counts_users, now);
+        let users = Users::new(options.times_users, now);
         let admin_requests = Arc::new(AdminInstruments::begin(now));
         let pauses = Arc::new(PauseInstruments::begin(now));
         Ok(Arc::new(RegionServer {
             quotas,
             slow_log,
             users,
+            hotspots: HotSpots::new(now),
             name,
             info_port,
             options,
@@ -262,6 +265,14 @@ impl RegionServer {
             }
         });
         pauses::watch(self.env(), &self.pauses);
+        let (watcher, clock) = (Arc::downgrade(self), self.env().clock.clone());
+        self.env().spawn(TaskClass::Service, async move {
+            loop {
+                clock.sleep(hotspots::INTERVAL).await;
+                let Some(server) = watcher.upgrade() else { return };
+                server.hotspots.end_interval(&server.regions, clock.monotonic(), clock.now_ms());
+            }
+        });
         if let Some(quotas) = &self.quotas {
             self.look_after_quotas(Duration::from_millis(quotas.options().refresh_ms));
         }
@@ -331,6 +342,11 @@ impl RegionServer {
         }
         quotas.update(found.iter().flat_map(|list| &list.cells).map(|(cell, seq_id)| cell.view(*seq_id)));
         Ok(())
+    }
+
+    /// What is asked for most.
+    pub fn hotspots(&self) -> &HotSpots {
+        &self.hotspots
     }
 
     /// What each user asks.

@@ -1,4 +1,4 @@
-//! What each user asks of this server: how long it took, what it used, from which hosts.
+//! What each user asks of this server: what it used, from which hosts, and if that is wanted how long it took.
 //!
 //! Connections find their user and host once, when they are opened; their calls count without looking anything up. Users
 //! stay known when their connections are closed. There are bounds for both, for a name costs a stranger nothing: beyond
@@ -41,14 +41,14 @@ base::instruments! {
 /// All users of a server.
 pub struct Users {
     begun: Duration,
-    // Whether HBase's figures of users are wanted.
-    enabled: bool,
+    are_timed: bool,
     by_name: Mutex<BTreeMap<Arc<str>, Arc<User>>>,
 }
 
 /// One user.
 pub struct User {
-    times: UserTimes,
+    // None where they are not wanted.
+    times: Option<UserTimes>,
     usage: Counts<UsageCounts>,
     hosts: Mutex<BTreeMap<Arc<str>, Arc<Counts<HostCounts>>>>,
 }
@@ -75,34 +75,29 @@ struct HostCounts {
 #[derive(Clone)]
 pub struct Caller {
     connection: Arc<ConnectionInfo>,
-    // None where users are not counted.
-    counted: Option<(Arc<User>, Arc<Counts<HostCounts>>)>,
+    user: Arc<User>,
+    host: Arc<Counts<HostCounts>>,
 }
 
 impl Users {
-    /// Nobody yet; `now` is a time of the monotonic clock. If not `enabled`, nobody ever (`hbase.regionserver.user.metrics.enabled`).
-    pub fn new(enabled: bool, now: Duration) -> Users {
-        Users { begun: now, enabled, by_name: Mutex::default() }
+    /// Nobody yet; `now` is a time of the monotonic clock. If `are_timed`, how long their operations take is counted too
+    /// (`hbase.regionserver.user.metrics.enabled`).
+    pub fn new(are_timed: bool, now: Duration) -> Users {
+        Users { begun: now, are_timed, by_name: Mutex::default() }
     }
 
     /// Who is at the other end of `connection`.
     pub fn caller(&self, connection: &Arc<ConnectionInfo>) -> Caller {
-        let counted = self.enabled.then(|| {
-            let user = self.user(connection.user.as_deref().unwrap_or_default());
-            let host = user.host(connection.peer.ip());
-            (user, host)
-        });
-        Caller { connection: connection.clone(), counted }
+        let user = self.user(connection.user.as_deref().unwrap_or_default());
+        let host = user.host(connection.peer.ip());
+        Caller { connection: connection.clone(), user, host }
     }
 
     fn user(&self, name: &str) -> Arc<User> {
         let mut by_name = lock(&self.by_name);
         one_of(&mut by_name, name, USERS_MAX, || {
-            Arc::new(User {
-                times: UserTimes::begin(self.begun),
-                usage: Counts::default(),
-                hosts: Mutex::default(),
-            })
+            let times = self.are_timed.then(|| UserTimes::begin(self.begun));
+            Arc::new(User { times, usage: Counts::default(), hosts: Mutex::default() })
         })
     }
 
@@ -122,9 +117,9 @@ impl Users {
 }
 
 impl User {
-    /// How long what he asked took.
-    pub fn times(&self) -> &UserTimes {
-        &self.times
+    /// How long what he asked took, if that is counted.
+    pub fn times(&self) -> Option<&UserTimes> {
+        self.times.as_ref()
     }
 
     /// What he used.
@@ -132,7 +127,7 @@ impl User {
         Usage {
             read_units: self.usage.get(|of| &of.read_units),
             write_units: self.usage.get(|of| &of.write_units),
-            work: Duration::from_nanos(self.usage.get(|of| &of.work_nanos)),
+            work_nanos: self.usage.get(|of| &of.work_nanos),
         }
     }
 
@@ -159,25 +154,24 @@ impl Caller {
 
     /// So many Gets ended, at least one, each of which took so long.
     pub(crate) fn note_gets(&self, gets: u32, took: Duration) {
-        if let Some((user, host)) = &self.counted {
-            user.times.get.record_many(took, gets);
-            host.add(|of| &of.reads, gets.into());
+        if let Some(times) = &self.user.times {
+            times.get.record_many(took, gets);
         }
+        self.host.add(|of| &of.reads, gets.into());
     }
 
     /// A call of a scan ended that took so long: rows that it returned, and those that filters kept.
     pub(crate) fn note_scan(&self, took: Duration, rows: u64, filtered: u64) {
-        if let Some((user, host)) = &self.counted {
-            user.times.scan.record(took);
-            host.add(|of| &of.reads, rows);
-            host.add(|of| &of.filtered_reads, filtered);
+        if let Some(times) = &self.user.times {
+            times.scan.record(took);
         }
+        self.host.add(|of| &of.reads, rows);
+        self.host.add(|of| &of.filtered_reads, filtered);
     }
 
     /// An operation ended that took so long. (Those on a condition are in none of HBase's figures of users.)
     pub(crate) fn note(&self, operation: Operation, took: Duration) {
-        let Some((user, _)) = &self.counted else { return };
-        let times = &user.times;
+        let Some(times) = &self.user.times else { return };
         match operation {
             Operation::Put | Operation::PutBatch => times.put.record(took),
             Operation::Delete | Operation::DeleteBatch => times.delete.record(took),
@@ -189,21 +183,13 @@ impl Caller {
 
     /// So many changes were asked for.
     pub(crate) fn note_changes(&self, changes: usize) {
-        if let Some((_, host)) = &self.counted {
-            host.add(|of| &of.writes, changes as u64);
-        }
+        self.host.add(|of| &of.writes, changes as u64);
     }
 
     /// A part of a call ended that used this.
     pub(crate) fn note_usage(&self, usage: &Usage) {
-        let Some((user, _)) = &self.counted else { return };
-        user.usage.add(|of| &of.work_nanos, usage.work_nanos());
-        if usage.read_units > 0 {
-            user.usage.add(|of| &of.read_units, usage.read_units);
-        }
-        if usage.write_units > 0 {
-            user.usage.add(|of| &of.write_units, usage.write_units);
-        }
+        let Some(own) = self.user.usage.own() else { return };
+        usage.add_to(&own.read_units, &own.write_units, &own.work_nanos);
     }
 }
 
@@ -245,14 +231,18 @@ mod tests {
         users.caller(&connection("ann", 2)).note(Operation::PutBatch, took);
         users.caller(&connection("ann", 2)).note_changes(10);
         users.caller(&connection("ann", 1)).note_scan(took, 5, 7);
-        users.caller(&connection("bob", 1)).note_usage(&Usage { read_units: 2, write_units: 0, work: took });
+        users.caller(&connection("bob", 1)).note_usage(&Usage {
+            read_units: 2,
+            write_units: 0,
+            work_nanos: 9,
+        });
         let loads = users.loads();
         assert_eq!(loads.iter().map(|load| load.user_name.as_str()).collect::<Vec<_>>(), ["ann", "bob"]);
         let [first, second] = &loads[0].client_metrics[..] else { panic!("two hosts") };
         assert_eq!((first.read_requests_count, first.filtered_requests_count), (Some(8), Some(7)));
         assert_eq!((second.host_name.as_str(), second.write_requests_count), ("10.0.0.2", Some(10)));
         let usage = users.all()[1].1.usage();
-        assert_eq!((usage.read_units, usage.work), (2, took));
+        assert_eq!((usage.read_units, usage.write_units, usage.work_nanos), (2, 0, 9));
     }
 
     #[test]
@@ -262,8 +252,5 @@ mod tests {
         let names: Vec<_> = users.all().into_iter().map(|(name, _)| name).collect();
         assert_eq!(names.len(), USERS_MAX + 1);
         assert!(names.iter().any(|name| &**name == OTHERS));
-        let nobody = Users::new(false, Duration::ZERO);
-        nobody.caller(&connection("ann", 1)).note_gets(1, Duration::ZERO);
-        assert!(nobody.all().is_empty());
     }
 }

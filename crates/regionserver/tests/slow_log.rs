@@ -87,7 +87,7 @@ fn options() -> RegionServerOptions {
         nonce_grace: Duration::from_secs(1800),
         quotas: None,
         unit_bytes: (1024, 1024),
-        counts_users: true,
+        times_users: true,
         slow_log: SlowLogOptions {
             slow: Some(SECOND / 2),
             slow_scan: Some(SECOND / 2),

@@ -523,7 +523,7 @@ fn region_server_options(config: &Config, memory: &MemoryParts) -> RegionServerO
         memstore_low_mark: config.memstore_lower_fraction,
         cache_bytes: memory.cache,
         unit_bytes: (config.read_unit_bytes.max(1), config.write_unit_bytes.max(1)),
-        counts_users: config.user_metrics_enabled,
+        times_users: config.user_metrics_enabled,
         slow_log: slow_log_options(config),
         log_roll_bytes: config.wal_roll_bytes(),
         log_roll_period: Duration::from_millis(config.wal_roll_interval_ms),

@@ -260,8 +260,9 @@ options! {
         slow_log_enabled: bool = "hbase.regionserver.slowlog.buffer.enabled", "true", flag;
         /// How many of them.
         slow_log_calls_max: u32 = "hbase.regionserver.slowlog.ringbuffer.size", "256", count;
-        /// Whether users are told apart in figures: times of their operations, requests by host, capacity units.
-        user_metrics_enabled: bool = "hbase.regionserver.user.metrics.enabled", "true", flag;
+        /// Whether the times of each user's operations are counted (`sub=Users`). What users use, and their requests by host, is
+        /// counted anyhow.
+        user_metrics_enabled: bool = "hbase.regionserver.user.metrics.enabled", "false", flag;
         /// Changes of one batch that are made together at most. Larger batches become several edits of the log.
         minibatch_changes: u32 = "hbase.regionserver.minibatch.size", "20000", count;
         /// Actions of one batch from which a warning is logged.

@@ -36,6 +36,12 @@ impl<P: Default> Counts<P> {
         }
     }
 
+    /// The counts of this thread, to add several at once; none where nothing is counted.
+    #[inline]
+    pub fn own(&self) -> Option<&P> {
+        COUNTING.then(|| self.0.own())
+    }
+
     /// Adds one.
     #[inline]
     pub fn increment(&self, of: impl FnOnce(&P) -> &AtomicU64) {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use base::metrics::{Counts, Times};
@@ -88,21 +89,29 @@ pub struct Usage {
     pub read_units: u64,
     /// Capacity units written.
     pub write_units: u64,
-    /// Time for which they were worked on.
-    pub work: Duration,
+    /// Nanoseconds for which they were worked on.
+    pub work_nanos: u64,
 }
 
 impl Usage {
-    /// The time in nanoseconds.
-    pub fn work_nanos(&self) -> u64 {
-        u64::try_from(self.work.as_nanos()).unwrap_or(u64::MAX)
+    /// Adds it to counts of the same things.
+    #[inline]
+    pub fn add_to(&self, read_units: &AtomicU64, write_units: &AtomicU64, work_nanos: &AtomicU64) {
+        work_nanos.fetch_add(self.work_nanos, Relaxed);
+        // Mostly one of these is 0, and a look is cheaper than a change.
+        if self.read_units > 0 {
+            read_units.fetch_add(self.read_units, Relaxed);
+        }
+        if self.write_units > 0 {
+            write_units.fetch_add(self.write_units, Relaxed);
+        }
     }
 
     pub(crate) fn of(counts: &Counts<RegionCounts>) -> Usage {
         Usage {
             read_units: counts.get(|of| &of.read_units),
             write_units: counts.get(|of| &of.write_units),
-            work: Duration::from_nanos(counts.get(|of| &of.work_nanos)),
+            work_nanos: counts.get(|of| &of.work_nanos),
         }
     }
 }
@@ -111,7 +120,7 @@ impl std::ops::AddAssign for Usage {
     fn add_assign(&mut self, other: Usage) {
         self.read_units += other.read_units;
         self.write_units += other.write_units;
-        self.work += other.work;
+        self.work_nanos += other.work_nanos;
     }
 }
 
@@ -184,13 +193,8 @@ impl RegionInstruments {
 
     /// A part of a call ended that used this.
     pub fn note_usage(&self, usage: &Usage) {
-        self.counts.add(|of| &of.work_nanos, usage.work_nanos());
-        if usage.read_units > 0 {
-            self.counts.add(|of| &of.read_units, usage.read_units);
-        }
-        if usage.write_units > 0 {
-            self.counts.add(|of| &of.write_units, usage.write_units);
-        }
+        let Some(own) = self.counts.own() else { return };
+        usage.add_to(&own.read_units, &own.write_units, &own.work_nanos);
     }
 
     /// So many rows were read by Gets.

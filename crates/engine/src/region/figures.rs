@@ -172,6 +172,12 @@ impl Region {
         }
     }
 
+    /// Rows read by gets and scans, and mutations, since open.
+    pub fn requests(&self) -> u64 {
+        let counts = self.instruments.counts();
+        RegionCounts::reads(counts) + counts.get(|of| &of.writes)
+    }
+
     /// Paths of the files of the store of `family`, oldest first.
     ///
     /// # Errors

@@ -14,19 +14,19 @@ use crate::server::RegionServer;
 
 /// A part of a call that is under way in one region.
 pub(super) struct Charge {
-    // What the call had worked before.
-    work_before: Duration,
+    // Nanoseconds that the call had worked before.
+    work_before: u64,
 }
 
 impl Charge {
     /// For a call that is one part.
     pub(super) fn for_call() -> Charge {
-        Charge { work_before: Duration::ZERO }
+        Charge { work_before: 0 }
     }
 
     /// For a part that begins now.
     pub(super) fn from_now(clock: &dyn Clock) -> Charge {
-        Charge { work_before: spent::work_until(clock.monotonic()) }
+        Charge { work_before: spent::work_nanos_until(clock.monotonic()) }
     }
 
     /// The part ends at `now`, having read and written what `operation` was told. Callers in the same process are charged
@@ -46,7 +46,7 @@ impl Charge {
         let usage = Usage {
             read_units: units(operation.bytes_read(), read_unit_bytes),
             write_units: units(operation.bytes_written(), write_unit_bytes),
-            work: spent::work_until(now).saturating_sub(self.work_before),
+            work_nanos: spent::work_nanos_until(now).saturating_sub(self.work_before),
         };
         region.instruments().note_usage(&usage);
         caller.note_usage(&usage);

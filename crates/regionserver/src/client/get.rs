@@ -35,6 +35,7 @@ pub(super) async fn get(
     let mut quota = server.admit(&context, &region, || Planned { gets: 1, ..Planned::default() })?;
     let mut cells = CellBlock::new();
     let get = request.get()?;
+    server.hotspots().note(&region, &get.row);
     let from = &mut RowsFrom::Region(&region);
     let result = read(server, from, &get, context.get_form, &mut cells).await?;
     quota.has_read(cells.len() + result_bytes(&result));

@@ -161,7 +161,7 @@ impl Answering<'_> {
         // All are converted even behind an error, so that every action's cells are taken.
         let mut mutations = Ok(Vec::new());
         for action in action.actions() {
-            let mutation = action.and_then(|action| self.atomic_mutation(&action));
+            let mutation = action.and_then(|action| self.atomic_mutation(region, &action));
             match (&mut mutations, mutation) {
                 (Ok(mutations), Ok(mutation)) => mutations.push(mutation),
                 (Ok(_), Err(exception)) => mutations = Err(exception),
@@ -198,11 +198,11 @@ impl Answering<'_> {
         Ok(answer)
     }
 
-    fn atomic_mutation(&mut self, action: &proto::Action) -> Answer<Mutation> {
+    fn atomic_mutation(&mut self, region: &Region, action: &proto::Action) -> Answer<Mutation> {
         if action.get.is_some() {
             return Err(JavaException::do_not_retry("Atomic put and/or delete only, not a Get"));
         }
-        self.mutation(action)
+        self.mutation(region, action)
     }
 
     /// Each action for itself.
@@ -233,7 +233,10 @@ impl Answering<'_> {
             }
             let index = index.unwrap_or(position);
             match get {
-                Some(Ok(get)) => gets.push((index, get)),
+                Some(Ok(get)) => {
+                    self.server.hotspots().note(region, &get.row);
+                    gets.push((index, get));
+                }
                 Some(Err(refused)) => answer.push(&failed_entry(index, &refused.into())),
                 None => {}
             }
@@ -263,7 +266,7 @@ impl Answering<'_> {
             answer.push(&service_entry(index, called));
             return;
         }
-        match self.mutation(action) {
+        match self.mutation(region, action) {
             Ok(mutation) if mutation.kind.reads() => {
                 self.carry_out(batch, region, answer).await;
                 let changed = Box::pin(self.change(region, mutation)).await;
@@ -359,13 +362,14 @@ impl Answering<'_> {
     }
 
     /// The change of an action, with its cells.
-    fn mutation(&mut self, action: &proto::Action) -> Answer<Mutation> {
+    fn mutation(&mut self, region: &Region, action: &proto::Action) -> Answer<Mutation> {
         let mutation = action
             .mutation
             .as_ref()
             .ok_or_else(|| JavaException::do_not_retry("Action without a Get or a mutation"))?;
         let mutation = from_proto::mutation(mutation, &mut self.cells, self.nonce_group)?;
         self.quota.has_written(mutation_bytes(&mutation));
+        self.server.hotspots().note(region, &mutation.row);
         if let Some(caller) = &self.context.caller {
             caller.note_changes(1);
         }

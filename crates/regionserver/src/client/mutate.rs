@@ -36,6 +36,7 @@ pub(super) async fn mutate(
     if let Some(caller) = caller {
         caller.note_changes(1);
     }
+    server.hotspots().note(&region, &mutation.row);
     let mut response = proto::MutateResponse::default();
     let mut block = CellBlock::new();
     let (timed, kind) = (Timed::begin(server, &region, caller), mutation.kind);

@@ -432,10 +432,11 @@ impl Connection<'_> {
     fn finish(&mut self, Done { call, outcome, was_ready }: Done) {
         self.inbox.done(call.cost);
         let ended = outcome.as_ref().ok().and_then(|reply| reply.ended);
-        let failure = outcome.as_ref().err().map(|failure| {
-            self.instruments.count_failure(&failure.class);
-            failure.class.clone()
-        });
+        let mut failure = None;
+        if let Err(failed) = &outcome {
+            self.instruments.count_failure(&failed.class);
+            failure = Some(failed.class.clone());
+        }
         let unsent_before = self.outbox.unsent();
         self.outbox.push(call.call_id, outcome, self.info.compressor);
         // At once: the service has given back what it took, and others must not take it too.

@@ -41,7 +41,7 @@ impl UsageFigures {
         UsageFigures {
             read_units: usage.read_units.into(),
             write_units: usage.write_units.into(),
-            work: (usage.work.as_millis() as u64).into(),
+            work: (usage.work_nanos / 1_000_000).into(),
         }
     }
 }
@@ -52,17 +52,22 @@ pub(super) struct Users(pub(super) Arc<RegionServer>);
 impl Source for Users {
     fn show(&self, scope: &mut Scope<'_>) {
         let users = self.0.users().all();
+        if users.iter().all(|(_, user)| user.times().is_none()) {
+            return;
+        }
         AllUsers { users: users.len().into() }.show(scope);
         for (name, user) in &users {
             let prefix = prefix_of_user(name);
             let mut scope = scope.named(&prefix);
-            user.times().show(&mut scope);
+            if let Some(times) = user.times() {
+                times.show(&mut scope);
+            }
             NotOfUsers.show(&mut scope);
         }
     }
 
     fn roll(&self) {
-        self.0.users().all().iter().for_each(|(_, user)| user.times().roll());
+        self.0.users().all().iter().filter_map(|(_, user)| user.times()).for_each(Source::roll);
     }
 }
 

@@ -74,7 +74,7 @@ fn kind_of(value: &Value) -> &'static str {
     }
 }
 
-/// The name without the table, region and family that it is about.
+/// The name without the table, region and family, or the user, that it is about.
 fn general(name: &str) -> String {
     if let Some((_, end)) = name.strip_prefix("Namespace_").and_then(|name| name.split_once("_metric_")) {
         let of = match name {
@@ -83,6 +83,9 @@ fn general(name: &str) -> String {
             _ => "T_",
         };
         return format!("{of}{end}");
+    }
+    if let Some((_, end)) = name.strip_prefix("User_").and_then(|name| name.split_once("_metric_")) {
+        return format!("U_{end}");
     }
     match name.rsplit_once('.') {
         Some((_, end @ ("appendCount" | "appendSize"))) => format!("T.{end}"),
@@ -105,7 +108,7 @@ fn lines<'a>(attributes: impl Iterator<Item = &'a Attribute>) -> String {
 fn check_documented(shown: &BTreeSet<Attribute>) {
     let has_line = |name: &str| DOCUMENT.contains(&format!("\n| `{name}` |"));
     let is_documented = |name: &str| {
-        let name = ["R_", "T_"].iter().find_map(|of| name.strip_prefix(of)).unwrap_or(name);
+        let name = ["R_", "T_", "U_"].iter().find_map(|of| name.strip_prefix(of)).unwrap_or(name);
         let of_range = name.split_once("_TimeRange").or(name.split_once("_SizeRange"));
         let name = of_range.map_or(name, |(name, _)| name);
         let ends = HISTOGRAM.iter().chain(&METER).filter_map(|end| name.strip_suffix(end));
@@ -121,7 +124,8 @@ fn check_documented(shown: &BTreeSet<Attribute>) {
 #[test]
 fn nothing_that_hbase_shows_is_missing() {
     let dir = TempDir::new();
-    let server = Server::start(&dir.join("data"));
+    let with_users = ["--set", "hbase.regionserver.user.metrics.enabled=true"];
+    let server = Server::start_with(&dir.join("data"), &with_users);
     assert!(server.shell("create 'names', 'f'\nput 'names', 'r', 'f:q', 'v'").status.success());
     let mut ours = shown(&jmx(PORTS[2] + server.offset, ""));
     ours.extend(shown(&jmx(PORTS[4] + server.offset, "")));

@@ -1,0 +1,307 @@
+//! The rows and regions that are asked for most: now, and regions over the last hour.
+//!
+//! Of rows one request of some is counted, for all, in a sketch of bounded memory ([`Hottest`]) for each of a few groups of
+//! threads. Regions count their requests anyhow: who is hot is seen in what came to their counts since the last look. All
+//! is kept in intervals, which somebody [ends](HotSpots::end_interval) every [`INTERVAL`].
+
+use std::cell::{Cell, RefCell};
+use std::collections::{HashMap, VecDeque};
+use std::num::NonZeroU64;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use base::hottest::Hottest;
+use base::metrics::COUNTING;
+use engine::Region;
+
+use crate::regions::OnlineRegions;
+
+/// How long an interval is.
+pub const INTERVAL: Duration = Duration::from_secs(10);
+/// Intervals that are "now" for rows: a minute.
+const ROW_INTERVALS: usize = 6;
+/// Intervals that are kept of regions: an hour.
+const REGION_INTERVALS: usize = 360;
+/// Requests for which one is counted, on average: a power of two.
+const STRIDE: u32 = 8;
+/// Rows that a sketch has room for.
+const ROWS_MAX: usize = 512;
+/// Rows that are kept of an interval, and regions.
+const ROWS_KEPT: usize = 100;
+const REGIONS_KEPT: usize = 40;
+/// Bytes of a row that tell it from others.
+const ROW_LEN_MAX: usize = 256;
+/// Sketches: threads share them where there are more.
+const SKETCHES: usize = 8;
+
+/// A region's number, then the row.
+type RowKey = Vec<u8>;
+
+/// What is asked for most on a server.
+pub struct HotSpots {
+    sketches: [Mutex<Hottest<RowKey>>; SKETCHES],
+    intervals: Mutex<Intervals>,
+}
+
+struct Intervals {
+    // Since when the one goes on that is not ended.
+    begun: Duration,
+    rows: VecDeque<(Duration, Vec<(RowKey, u64)>)>,
+    regions: VecDeque<RegionInterval>,
+    // Requests of each region at the end of the last interval.
+    seen: HashMap<NonZeroU64, u64>,
+}
+
+/// What came to regions in an interval.
+struct RegionInterval {
+    end_ms: u64,
+    length: Duration,
+    requests: Vec<(Arc<str>, u64)>,
+}
+
+/// A row that is asked for often.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HotRow {
+    /// Its table.
+    pub table: String,
+    /// Its region's full name, printable.
+    pub region: Arc<str>,
+    /// The row, or its beginning.
+    pub row: Vec<u8>,
+    /// Requests a second.
+    pub rate: f64,
+}
+
+/// A region that is asked for often.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HotRegion {
+    /// Its full name, printable.
+    pub name: Arc<str>,
+    /// Rows read and changed, a second.
+    pub rate: f64,
+}
+
+/// Requests of the hottest regions over time.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct HeatMap {
+    /// Ends of the columns: milliseconds since the Unix epoch.
+    pub ends_ms: Vec<u64>,
+    /// The regions by how hot they were in all, each with its requests a second in each column.
+    pub rows: Vec<(Arc<str>, Vec<f64>)>,
+}
+
+impl HotSpots {
+    /// Nothing was asked for yet; `now` is a time of the monotonic clock.
+    pub fn new(now: Duration) -> HotSpots {
+        HotSpots {
+            sketches: std::array::from_fn(|_| Mutex::new(Hottest::new(ROWS_MAX))),
+            intervals: Mutex::new(Intervals {
+                begun: now,
+                rows: VecDeque::new(),
+                regions: VecDeque::new(),
+                seen: HashMap::new(),
+            }),
+        }
+    }
+
+    /// A row of a region is asked for.
+    #[inline]
+    pub fn note(&self, region: &Region, row: &[u8]) {
+        thread_local! {
+            static LEFT: Cell<u32> = const { Cell::new(0) };
+        }
+        if !COUNTING {
+            return;
+        }
+        let left = LEFT.get();
+        if left > 0 {
+            return LEFT.set(left - 1);
+        }
+        LEFT.set(next_stride());
+        self.count(region.number(), row);
+    }
+
+    #[cold]
+    fn count(&self, region: NonZeroU64, row: &[u8]) {
+        thread_local! {
+            static KEY: RefCell<RowKey> = const { RefCell::new(Vec::new()) };
+        }
+        KEY.with_borrow_mut(|key| {
+            key.clear();
+            key.extend_from_slice(&region.get().to_be_bytes());
+            key.extend_from_slice(&row[..row.len().min(ROW_LEN_MAX)]);
+            lock(&self.sketches[own_sketch()]).add(key.as_slice(), STRIDE.into());
+        });
+    }
+
+    /// Ends an interval, at `now` by the monotonic clock and at `now_ms` by the other.
+    pub fn end_interval(&self, regions: &OnlineRegions, now: Duration, now_ms: u64) {
+        let mut rows: HashMap<RowKey, u64> = HashMap::new();
+        for sketch in &self.sketches {
+            let counted = lock(sketch).take();
+            counted.into_items().for_each(|(row, count)| *rows.entry(row).or_default() += count);
+        }
+        let mut intervals = lock(&self.intervals);
+        let length = now.saturating_sub(intervals.begun);
+        intervals.begun = now;
+        let mut seen = HashMap::new();
+        let mut requests = Vec::new();
+        for region in regions.unsorted() {
+            let (number, count) = (region.number(), region.requests());
+            let before = intervals.seen.get(&number).copied().unwrap_or(0);
+            seen.insert(number, count);
+            if count > before {
+                requests.push((region.name().clone(), count - before));
+            }
+        }
+        intervals.seen = seen;
+        let requests = top(requests, REGIONS_KEPT);
+        push(&mut intervals.regions, RegionInterval { end_ms: now_ms, length, requests }, REGION_INTERVALS);
+        push(&mut intervals.rows, (length, top(rows.into_iter().collect(), ROWS_KEPT)), ROW_INTERVALS);
+    }
+
+    /// The rows that were asked for most in the last minute, at `now` by the monotonic clock; the hottest first.
+    pub fn hottest_rows(&self, regions: &OnlineRegions, now: Duration, count: usize) -> Vec<HotRow> {
+        let mut rows: HashMap<RowKey, u64> = HashMap::new();
+        let mut length = Duration::ZERO;
+        let intervals = lock(&self.intervals);
+        for (of_interval, counted) in &intervals.rows {
+            length += *of_interval;
+            counted.iter().for_each(|(row, count)| *rows.entry(row.clone()).or_default() += count);
+        }
+        length += now.saturating_sub(intervals.begun);
+        drop(intervals);
+        for sketch in &self.sketches {
+            let counted = lock(sketch).clone();
+            counted.into_items().for_each(|(row, count)| *rows.entry(row).or_default() += count);
+        }
+        let row = |(key, requests): (RowKey, u64)| {
+            let (number, row) = key.split_first_chunk()?;
+            let region = regions.numbered(NonZeroU64::new(u64::from_be_bytes(*number))?)?;
+            let (table, name) = (region.info().table.to_string(), region.name().clone());
+            Some(HotRow { table, region: name, row: row.to_vec(), rate: rate(requests, length) })
+        };
+        top(rows.into_iter().collect(), count).into_iter().filter_map(row).collect()
+    }
+
+    /// The regions that were asked for most in the last minute; the hottest first.
+    pub fn hottest_regions(&self, count: usize) -> Vec<HotRegion> {
+        let intervals = lock(&self.intervals);
+        let (mut length, mut requests) = (Duration::ZERO, HashMap::<Arc<str>, u64>::new());
+        for interval in intervals.regions.iter().rev().take(ROW_INTERVALS) {
+            length += interval.length;
+            interval
+                .requests
+                .iter()
+                .for_each(|(name, count)| *requests.entry(name.clone()).or_default() += count);
+        }
+        let region = |(name, requests)| HotRegion { name, rate: rate(requests, length) };
+        top(requests.into_iter().collect(), count).into_iter().map(region).collect()
+    }
+
+    /// The `rows` hottest regions of the last hour, in so many columns at most.
+    pub fn heat_map(&self, rows: usize, columns: usize) -> HeatMap {
+        let intervals = lock(&self.intervals);
+        let per_column = intervals.regions.len().div_ceil(columns.max(1)).max(1);
+        // From the newest back, so that only the oldest column can be short.
+        let newest_first: Vec<&RegionInterval> = intervals.regions.iter().rev().collect();
+        let columns: Vec<&[&RegionInterval]> = newest_first.chunks(per_column).rev().collect();
+        let mut total: HashMap<Arc<str>, u64> = HashMap::new();
+        for (name, count) in newest_first.iter().flat_map(|interval| &interval.requests) {
+            *total.entry(name.clone()).or_default() += count;
+        }
+        let in_column = |column: &[&RegionInterval], name: &Arc<str>| {
+            let of_region =
+                column.iter().flat_map(|interval| &interval.requests).filter(|(of, _)| of == name);
+            let length = column.iter().map(|interval| interval.length).sum();
+            rate(of_region.map(|(_, count)| count).sum(), length)
+        };
+        let row = |(name, _)| {
+            let rates = columns.iter().map(|column| in_column(column, &name)).collect();
+            (name, rates)
+        };
+        HeatMap {
+            ends_ms: columns.iter().map(|column| column[0].end_ms).collect(),
+            rows: top(total.into_iter().collect(), rows).into_iter().map(row).collect(),
+        }
+    }
+}
+
+/// How many requests are passed over until the next is counted. Not always as many, or of those that come in turns always
+/// the same would be counted.
+fn next_stride() -> u32 {
+    thread_local! {
+        static STATE: Cell<u32> = const { Cell::new(0x9E37_79B9) };
+    }
+    // Marsaglia's xorshift.
+    let mut state = STATE.get();
+    state ^= state << 13;
+    state ^= state >> 17;
+    state ^= state << 5;
+    STATE.set(state);
+    // From 0 to twice as many as are passed over on average.
+    state % (2 * STRIDE - 1)
+}
+
+fn own_sketch() -> usize {
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    thread_local! {
+        static OWN: usize = NEXT.fetch_add(1, Ordering::Relaxed) % SKETCHES;
+    }
+    OWN.with(|own| *own)
+}
+
+fn rate(requests: u64, length: Duration) -> f64 {
+    if length.is_zero() { 0.0 } else { requests as f64 / length.as_secs_f64() }
+}
+
+/// The `count` greatest, the greatest first.
+fn top<T: Ord>(mut counted: Vec<(T, u64)>, count: usize) -> Vec<(T, u64)> {
+    counted.sort_unstable_by(|left, right| right.1.cmp(&left.1).then_with(|| left.0.cmp(&right.0)));
+    counted.truncate(count);
+    counted
+}
+
+fn push<T>(kept: &mut VecDeque<T>, item: T, kept_max: usize) {
+    if kept.len() >= kept_max {
+        kept.pop_front();
+    }
+    kept.push_back(item);
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Counts: whole after any panic.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_of_some_requests_is_counted_on_average() {
+        let strides = 100_000;
+        let passed: u64 = (0..strides).map(|_| u64::from(next_stride())).sum();
+        let mean = passed as f64 / f64::from(strides) + 1.0;
+        assert!((mean - f64::from(STRIDE)).abs() < 0.1, "{mean}");
+    }
+
+    #[test]
+    fn columns_are_of_equal_length_but_for_the_oldest() {
+        let spots = HotSpots::new(Duration::ZERO);
+        let mut intervals = lock(&spots.intervals);
+        for at in 1..=7u64 {
+            let requests = vec![("a".into(), 10 * at), ("b".into(), 200)];
+            intervals.regions.push_back(RegionInterval { end_ms: at, length: INTERVAL, requests });
+        }
+        drop(intervals);
+        let map = spots.heat_map(5, 4);
+        assert_eq!(map.ends_ms, [1, 3, 5, 7]);
+        assert_eq!(map.rows[0], ("b".into(), vec![20.0; 4]));
+        assert_eq!(map.rows[1], ("a".into(), vec![1.0, 2.5, 4.5, 6.5]));
+        assert_eq!(spots.heat_map(1, 60).rows.len(), 1);
+        assert_eq!(HotSpots::new(Duration::ZERO).heat_map(5, 4), HeatMap::default());
+        assert_eq!(spots.hottest_regions(1), [HotRegion { name: "b".into(), rate: 20.0 }]);
+    }
+}

@@ -42,6 +42,7 @@ public final class Main {
     DEFAULT.put("async", new Async());
     DEFAULT.put("changes", new Changes());
     FURTHER.put("throttles", new Throttles());
+    FURTHER.put("slow", new Slow());
     FURTHER.put("endpoints", new Endpoints());
     DEFAULT.put("quotas", new Quotas());
     DEFAULT.put("versions", new Versions());

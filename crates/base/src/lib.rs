@@ -3,6 +3,7 @@
 //! * [`mod@env`]: time, chance, tasks and network, handed in so that one seed can replay a run;
 //! * [`pool`]: bounded threads for calls that block (local disks, compression);
 //! * [`prefetch`]: a word to the processor about memory that will be read;
+//! * [`process`], [`threads`]: what the kernel says of this process;
 //! * [`checksum`], [`compression`], [`varint`]: the two CRCs, the codecs of files and cell blocks, the integers of
 //!   variable length;
 //! * [`config`], [`memory`]: options declared once (key, default, form, effect), and the memory there is;
@@ -24,6 +25,7 @@ pub mod metrics;
 pub mod pages;
 pub mod pool;
 pub mod prefetch;
+pub mod process;
 pub mod spent;
 pub mod testing;
 pub mod threads;

@@ -47,4 +47,4 @@ pub use jmx::{Jmx, JmxOptions};
 pub use meter::{Meter, Rates};
 pub use prometheus::{Prometheus, PrometheusOptions};
 pub use registry::{Bean, Registry};
-pub use show::{Name, Number, Scope, Show, Source, TimesSoFar};
+pub use show::{Name, Number, Plain, Scope, Show, Source, TimesSoFar};

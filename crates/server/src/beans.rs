@@ -9,6 +9,7 @@ mod connections;
 mod document;
 mod look;
 pub(crate) mod master;
+mod platform;
 mod process;
 pub(crate) mod region_server;
 mod regions;

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use crate::metrics::{Chunks, Name, Number, Show};
+use crate::metrics::{Chunks, Name, Number, Plain, Show};
 
 /// What of the beans is wanted.
 #[derive(Clone, Debug, Default)]
@@ -103,19 +103,40 @@ impl Show for Jmx {
     }
 
     fn gauge(&mut self, name: Name<'_>, value: Number) {
-        self.value("", name, |out| {
-            let written = match value {
-                Number::Int(value) => write!(out, "{value}"),
-                // As Rust shows a number to programmers: with a point, and so that it can be read again.
-                Number::Float(value) => write!(out, "{value:?}"),
-            };
-            written.expect("memory takes what is written");
+        self.value("", name, |out| put_number(out, value));
+    }
+
+    fn plain(&mut self, name: Name<'_>, value: Plain<'_>) {
+        self.value("", name, |out| match value {
+            Plain::Text(text) => put_text(out, text),
+            Plain::Number(number) => put_number(out, number),
+            Plain::Flag(flag) => out.extend_from_slice(if flag { b"true" } else { b"false" }),
+            Plain::Numbers(numbers) => put_numbers(out, numbers),
         });
     }
 
     fn end(&mut self) {
         self.out.text.extend_from_slice(b"\n    }");
     }
+}
+
+fn put_number(out: &mut Vec<u8>, number: Number) {
+    let written = match number {
+        Number::Int(value) => write!(out, "{value}"),
+        // As Rust shows a number to programmers: with a point, and so that it can be read again.
+        Number::Float(value) => write!(out, "{value:?}"),
+    };
+    written.expect("memory takes what is written");
+}
+
+fn put_numbers(out: &mut Vec<u8>, numbers: &[(&str, Number)]) {
+    for (at, (name, number)) in numbers.iter().enumerate() {
+        out.extend_from_slice(if at == 0 { b"{\n        " } else { b",\n        " });
+        put_text(out, name);
+        out.extend_from_slice(b": ");
+        put_number(out, *number);
+    }
+    out.extend_from_slice(if numbers.is_empty() { b"{}" } else { b"\n      }" });
 }
 
 fn put_text(out: &mut Vec<u8>, text: &str) {
@@ -153,6 +174,8 @@ mod tests {
         jmx.begin("Hadoop:service=HBase,name=RegionServer,sub=Server", "RegionServer,sub=Server");
         jmx.tag(name("Context"), "region\"server\"");
         jmx.counter(name("requests"), u64::MAX);
+        jmx.plain(name("Usage"), Plain::Numbers(&[("used", 1_u64.into()), ("max", 2.5.into())]));
+        jmx.plain(name("Verbose"), Plain::Flag(false));
         jmx.gauge(Name { prefix: "t\n", suffix: "_mean", ..name("Get") }, 2.0.into());
         jmx.end();
         jmx.begin("empty", "none");
@@ -170,9 +193,11 @@ mod tests {
             "modelerType": "RegionServer,sub=Server",
             "tag.Context": "region\"server\"",
             "requests": i64::MAX,
+            "Usage": {"used": 1, "max": 2.5},
+            "Verbose": false,
             "t\nGet_mean": 2.0,
         }, {"name": "empty", "modelerType": "none"}]});
-        assert_eq!((value, attributes), (expected, 3));
+        assert_eq!((value, attributes), (expected, 5));
         assert!(text.starts_with("{\n  \"beans\": [\n    {\n      \"name\": \"Hadoop:service"), "{text}");
         let end = "    },\n    {\n      \"name\": \"empty\",\n      \"modelerType\": \"none\"\n    }\n  ]\n}";
         assert!(text.ends_with(end), "{text}");

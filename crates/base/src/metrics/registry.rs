@@ -94,6 +94,11 @@ impl Registry {
         self.bean(name, record, tags)
     }
 
+    /// A bean of the Java platform: `java.lang:type=Memory` of kind `Memory`.
+    pub fn platform_bean(&self, kind: &str, modeler_type: &str) -> Arc<Bean> {
+        self.bean(format!("java.lang:type={kind}"), modeler_type, Vec::new())
+    }
+
     fn bean(&self, name: String, modeler_type: &str, tags: Vec<(&'static str, String)>) -> Arc<Bean> {
         let mut beans = lock(&self.beans);
         if let Some(bean) = beans.iter().find(|bean| bean.name == name) {

@@ -33,6 +33,19 @@ impl From<f64> for Number {
     }
 }
 
+/// A value of a bean that is the Java platform's.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Plain<'a> {
+    /// A text.
+    Text(&'a str),
+    /// A number.
+    Number(Number),
+    /// Yes or no.
+    Flag(bool),
+    /// Numbers by name.
+    Numbers(&'a [(&'a str, Number)]),
+}
+
 /// The name of an attribute: its pieces one behind the other, and what it means.
 #[derive(Clone, Copy, Debug)]
 pub struct Name<'a> {
@@ -72,6 +85,8 @@ pub trait Show {
     /// Times behind the attributes of a histogram, more exactly than these have them: all so far, and those of the last
     /// interval. Mostly nobody's concern.
     fn times(&mut self, _name: Name<'_>, _all: TimesSoFar, _interval: &Interval) {}
+    /// A value under its plain name, as beans of a Java platform have them. Only `/jmx` has a place for these.
+    fn plain(&mut self, _name: Name<'_>, _value: Plain<'_>) {}
     /// The bean ends.
     fn end(&mut self);
 }
@@ -121,6 +136,11 @@ impl Scope<'_> {
     /// Shows a number of this moment.
     pub fn gauge(&mut self, declared: &Declared, suffix: &str, value: impl Into<Number>) {
         self.to.gauge(name_of(self.prefix, declared, suffix), value.into());
+    }
+
+    /// Shows a value under a plain name.
+    pub fn plain(&mut self, name: &str, value: Plain<'_>) {
+        self.to.plain(Name { prefix: self.prefix, name, suffix: "", help: "" }, value);
     }
 
     /// Shows times in microseconds to who wants them so.

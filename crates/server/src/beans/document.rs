@@ -48,6 +48,10 @@ is the region's encoded name; in `sub=WAL` a table's begin with its name. They g
 with `User_U_metric_`. What regions have
 together stands in `RegionServer,sub=Server`, and for each table in `RegionServer,sub=Tables`.
 
+On `/jmx` there are also the beans that a Java virtual machine has, as far as those who watch servers read them:
+`java.lang:type=Memory` (the heap is the memory of the process), `Runtime`, `OperatingSystem`, `Threading`, and a
+`GarbageCollector` that never collects.
+
 What HBase has and Grampus has not is there as 0, and listed at the end of each bean.
 
 ";

@@ -3,6 +3,7 @@
 
 use base::metrics::Registry;
 
+use crate::beans::platform;
 use crate::log_counts::LOG_COUNTS;
 
 base::figures! {
@@ -136,6 +137,7 @@ pub(super) fn show(registry: &Registry, limit_bytes: u64, role: &'static str) {
         }
     });
     of_process.read(|| NoVirtualMachine);
+    platform::show(registry, limit_bytes);
     registry.hbase_bean("ugi", "UgiMetrics").read(|| NoLogins);
     registry.hbase_bean("metricssystem", "MetricsSystem,sub=Stats").read(|| NoSinks);
 }

@@ -82,6 +82,13 @@ fn jmx_is_asked_as_hadoops_servlet_is() {
     let one = jmx(port, "?get=Hadoop:service=HBase,name=RegionServer,sub=Server::regionCount");
     let members = one["beans"][0].as_object().unwrap();
     assert_eq!(members.keys().collect::<Vec<_>>(), ["modelerType", "name", "regionCount"]);
+    let heap = &jmx(port, "?qry=java.lang:type=Memory")["beans"][0]["HeapMemoryUsage"];
+    let bytes = |of: &str| heap[of].as_u64().unwrap();
+    assert!(bytes("used") > 1 << 20 && bytes("used") < bytes("max"), "{heap}");
+    let platform = jmx(port, "?qry=java.lang:*");
+    let kinds = platform["beans"].as_array().unwrap().iter().map(|bean| bean["name"].as_str().unwrap());
+    let kinds: Vec<_> = kinds.map(|name| name.strip_prefix("java.lang:type=").unwrap()).collect();
+    assert_eq!(kinds, ["Runtime", "Memory", "OperatingSystem", "Threading", "GarbageCollector,name=None"]);
     let described = jmx(port, "?qry=*sub=IPC&description=true");
     let connections = &described["beans"][0]["numOpenConnections"];
     assert!(connections["value"].is_u64() && connections["description"] == "Connections that are open.");

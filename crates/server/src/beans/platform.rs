@@ -1,0 +1,158 @@
+//! The beans that every Java platform has, for those who watch servers by them: the process stands for the machine, its
+//! memory for the heap, and garbage is never collected.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use base::env::Clock;
+use base::metrics::{Number, Plain, Registry, Scope, Source};
+use base::process::Process;
+
+/// Shows them in a process that may have `limit_bytes`.
+pub(super) fn show(registry: &Registry, limit_bytes: u64) {
+    let started = Started::now(registry.clock());
+    let add = |kind, modeler_type, source| registry.platform_bean(kind, modeler_type).add(source);
+    add("Runtime", "sun.management.RuntimeImpl", Arc::new(started));
+    add("Memory", "sun.management.MemoryImpl", Arc::new(Memory { limit_bytes }));
+    add(
+        "OperatingSystem",
+        "com.sun.management.internal.OperatingSystemImpl",
+        Arc::new(OperatingSystem::default()),
+    );
+    add("Threading", "com.sun.management.internal.HotSpotThreadImpl", Arc::new(Threading));
+    add(
+        "GarbageCollector,name=None",
+        "com.sun.management.internal.GarbageCollectorExtImpl",
+        Arc::new(NoCollector),
+    );
+}
+
+fn number(value: impl Into<Number>) -> Plain<'static> {
+    Plain::Number(value.into())
+}
+
+/// When the process was started: `java.lang:type=Runtime`.
+struct Started {
+    clock: Arc<dyn Clock>,
+    at: Duration,
+    at_ms: u64,
+}
+
+impl Started {
+    fn now(clock: &Arc<dyn Clock>) -> Started {
+        Started { at: clock.monotonic(), at_ms: clock.now_ms(), clock: clock.clone() }
+    }
+}
+
+impl Source for Started {
+    fn show(&self, scope: &mut Scope<'_>) {
+        let uptime = self.clock.monotonic().saturating_sub(self.at);
+        scope.plain("Name", Plain::Text(&format!("{}@grampus", std::process::id())));
+        scope.plain("Uptime", number(uptime.as_millis() as u64));
+        scope.plain("StartTime", number(self.at_ms));
+        scope.plain("Pid", number(u64::from(std::process::id())));
+        scope.plain("VmName", Plain::Text("Grampus"));
+        scope.plain("VmVendor", Plain::Text("Grampus"));
+        scope.plain("VmVersion", Plain::Text(env!("CARGO_PKG_VERSION")));
+        scope.plain("SpecName", Plain::Text("none: no Java virtual machine"));
+    }
+}
+
+/// `java.lang:type=Memory`.
+struct Memory {
+    limit_bytes: u64,
+}
+
+impl Source for Memory {
+    fn show(&self, scope: &mut Scope<'_>) {
+        let resident = base::memory::resident_bytes().unwrap_or(0);
+        let usage = |used: u64, max: u64| {
+            [("committed", used.into()), ("init", 0_u64.into()), ("max", max.into()), ("used", used.into())]
+        };
+        scope.plain("Verbose", Plain::Flag(false));
+        scope.plain("ObjectPendingFinalizationCount", number(0_u64));
+        scope.plain("HeapMemoryUsage", Plain::Numbers(&usage(resident, self.limit_bytes)));
+        scope.plain("NonHeapMemoryUsage", Plain::Numbers(&usage(0, 0)));
+    }
+}
+
+/// `java.lang:type=OperatingSystem`. Loads are those since the last look.
+#[derive(Default)]
+struct OperatingSystem {
+    // The times of clock and processor at the last look.
+    last: Mutex<Option<(Duration, Duration)>>,
+}
+
+impl OperatingSystem {
+    /// The share of all processors that the process had since the last look.
+    fn load(&self, now: Duration, process: &Process) -> f64 {
+        let last =
+            self.last.lock().unwrap_or_else(PoisonError::into_inner).replace((now, process.processor_time));
+        let Some((then, had)) = last.filter(|(then, _)| *then < now) else { return 0.0 };
+        let had = process.processor_time.saturating_sub(had).as_secs_f64();
+        had / (now - then).as_secs_f64() / process.processors as f64
+    }
+}
+
+impl Source for OperatingSystem {
+    fn show(&self, scope: &mut Scope<'_>) {
+        let process = Process::now();
+        let load = self.load(scope.now(), &process);
+        scope.plain("Name", Plain::Text("Linux"));
+        scope.plain("Arch", Plain::Text(std::env::consts::ARCH));
+        scope.plain("AvailableProcessors", number(process.processors));
+        scope.plain("SystemLoadAverage", number(process.load_average));
+        scope.plain("ProcessCpuLoad", number(load));
+        scope.plain("ProcessCpuTime", number(process.processor_time.as_nanos() as u64));
+        scope.plain("OpenFileDescriptorCount", number(process.open_files));
+        scope.plain("MaxFileDescriptorCount", number(process.open_files_max));
+        scope.plain("CommittedVirtualMemorySize", number(process.virtual_bytes));
+        scope.plain("TotalPhysicalMemorySize", number(process.memory_bytes));
+        scope.plain("FreePhysicalMemorySize", number(process.memory_free_bytes));
+        scope.plain("TotalSwapSpaceSize", number(process.swap_bytes));
+        scope.plain("FreeSwapSpaceSize", number(process.swap_free_bytes));
+    }
+}
+
+/// `java.lang:type=Threading`.
+struct Threading;
+
+impl Source for Threading {
+    fn show(&self, scope: &mut Scope<'_>) {
+        let threads = Process::now().threads;
+        for name in ["ThreadCount", "PeakThreadCount", "DaemonThreadCount", "TotalStartedThreadCount"] {
+            scope.plain(name, number(threads));
+        }
+    }
+}
+
+/// `java.lang:type=GarbageCollector,name=None`, for those who add up what all collectors did.
+struct NoCollector;
+
+impl Source for NoCollector {
+    fn show(&self, scope: &mut Scope<'_>) {
+        scope.plain("Name", Plain::Text("None"));
+        scope.plain("Valid", Plain::Flag(true));
+        scope.plain("CollectionCount", number(0_u64));
+        scope.plain("CollectionTime", number(0_u64));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn loads_are_those_since_the_last_look() {
+        let system = OperatingSystem::default();
+        let process = |seconds| Process {
+            processor_time: Duration::from_secs(seconds),
+            processors: 2,
+            ..Process::default()
+        };
+        let at = Duration::from_secs;
+        assert_eq!(system.load(at(1), &process(5)), 0.0);
+        assert_eq!(system.load(at(5), &process(7)), 0.25);
+        assert_eq!(system.load(at(5), &process(7)), 0.0);
+    }
+}

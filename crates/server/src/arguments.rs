@@ -30,6 +30,8 @@ pub enum Command {
     Shell(cli::ShellArguments),
     /// Put load on a server and measure it; HBase itself, if you like
     Bench(cli::BenchArguments),
+    /// Watch what a cluster's tables, regions, servers and users do: HBase's hbtop
+    Top(cli::TopArguments),
     /// Ask the server of this configuration whether it serves; status 0 if it does
     Health(StartArguments),
     /// Print the version

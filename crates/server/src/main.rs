@@ -45,6 +45,7 @@ fn main() -> ExitCode {
         Command::Start(start) => standalone::run(&start),
         Command::Shell(shell) => run_shell(&shell),
         Command::Bench(bench) => run_bench(&bench),
+        Command::Top(top) => run_top(&top),
         Command::Health(server) => health::run(&server),
         Command::Version => {
             println!("grampus {}", env!("CARGO_PKG_VERSION"));
@@ -72,4 +73,10 @@ fn run_shell(arguments: &cli::ShellArguments) -> Result<(), String> {
     let env = os::env(std::sync::Arc::new(runtimes));
     let interrupts: cli::Interrupts = Box::new(|| Box::pin(signals::interrupted()));
     os::block_on(cli::shell(env, interrupts, arguments))
+}
+
+fn run_top(arguments: &cli::TopArguments) -> Result<(), String> {
+    let runtimes = os::Runtimes::start(1, 1).map_err(|error| format!("cannot start threads: {error}"))?;
+    let env = os::env(std::sync::Arc::new(runtimes));
+    os::block_on(cli::top(env, Box::pin(signals::terminated()), arguments))
 }

@@ -1,4 +1,4 @@
-//! When to stop: Ctrl-C, SIGTERM, a client's call.
+//! When to stop: Ctrl-C, SIGTERM, SIGHUP, a client's call.
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
@@ -10,6 +10,20 @@ pub async fn interrupted() {
             interrupt.recv().await;
         }
         Err(_) => std::future::pending().await,
+    }
+}
+
+/// Waits until the process is to end, by SIGTERM or because its terminal is gone; for ever if the system takes no signal
+/// handlers.
+pub async fn terminated() {
+    match (signal(SignalKind::terminate()), signal(SignalKind::hangup())) {
+        (Ok(mut terminate), Ok(mut hangup)) => {
+            tokio::select! {
+                _ = terminate.recv() => {}
+                _ = hangup.recv() => {}
+            }
+        }
+        _ => std::future::pending().await,
     }
 }
 

@@ -79,6 +79,27 @@ fn what_cannot_be_probed_has_hbases_status() {
 }
 
 #[test]
+fn a_region_that_is_not_served_is_named_and_others_are_read() {
+    let dir = TempDir::new();
+    let server = start(&dir);
+    let all = text(&canary(&server, &["t"]).stdout);
+    let line = all.lines().find(|line| line.starts_with("Read from t,b,")).unwrap();
+    let region = line.split(' ').nth(2).unwrap();
+    assert!(server.shell(&format!("unassign '{region}'")).status.success());
+
+    let output = canary(&server, &["t", "u"]);
+    check(&output, 5, "2 of 7 probes failed");
+    assert_eq!(count(&output, "Read from "), 5, "{}", text(&output.stdout));
+    let failed = format!("ERROR: Read from {region} on serverName=localhost,");
+    assert_eq!(count(&output, &failed), 2, "{}", text(&output.stdout));
+    for part in ["columnFamily=f failed: ", "columnFamily=g failed: ", "NotServingRegionException"] {
+        check(&output, 5, part);
+    }
+    check(&canary(&server, &["t", "-f", "false"]), 0, "columnFamily=f failed: ");
+    server.kill();
+}
+
+#[test]
 fn servers_are_read_from() {
     let dir = TempDir::new();
     let server = start(&dir);

@@ -92,7 +92,7 @@ pub struct CanaryArguments {
     #[arg(long)]
     pub daemon: bool,
     /// Pause between two rounds [default: 60 with --daemon]
-    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(..=86_400))]
     pub interval: Option<u64>,
     /// Where the cluster's ZooKeeper answers; several servers with commas between them
     #[arg(long, value_name = "HOST:PORT", env = "GRAMPUS_ZOOKEEPER", default_value = "127.0.0.1:2181")]
@@ -103,10 +103,11 @@ pub struct CanaryArguments {
 }
 
 impl CanaryArguments {
-    /// The pause between two rounds; none if there is to be one only. A pause that is named asks for more than one, as
-    /// in HBase.
+    /// The pause between two rounds; none if there is to be one only. As in HBase a pause that is named asks for more
+    /// than one, and one of no length does not.
     fn pause(&self) -> Option<Duration> {
-        self.interval.map(Duration::from_secs).or(self.daemon.then_some(INTERVAL))
+        let pause = self.interval.map(Duration::from_secs).or(self.daemon.then_some(INTERVAL));
+        pause.filter(|pause| !pause.is_zero())
     }
 
     fn ends_on_failure(&self) -> bool {

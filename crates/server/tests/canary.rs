@@ -4,9 +4,10 @@
 
 mod common;
 
-use std::process::Output;
+use std::io::{BufRead, BufReader};
+use std::process::{Output, Stdio};
 
-use common::{Server, TempDir, grampus, run, text};
+use common::{Server, TempDir, grampus, run, text, wait};
 
 fn canary(server: &Server, arguments: &[&str]) -> Output {
     let offset = server.offset.to_string();
@@ -96,6 +97,22 @@ fn a_region_that_is_not_served_is_named_and_others_are_read() {
         check(&output, 5, part);
     }
     check(&canary(&server, &["t", "-f", "false"]), 0, "columnFamily=f failed: ");
+    server.kill();
+}
+
+#[test]
+fn a_daemon_asks_again_and_again() {
+    let dir = TempDir::new();
+    let server = start(&dir);
+    let offset = server.offset.to_string();
+    let mut asked = grampus();
+    asked.args(["canary", "--port-offset", &offset, "u", "-daemon", "-interval", "1"]);
+    let mut daemon = asked.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
+    let lines = BufReader::new(daemon.stdout.take().unwrap()).lines().map_while(Result::ok);
+    assert_eq!(lines.filter(|line| line.starts_with("Read from u,")).take(3).count(), 3);
+    daemon.kill().unwrap();
+    wait(&mut daemon);
+    check(&canary(&server, &["u", "-interval", "0"]), 0, "Read from u,");
     server.kill();
 }
 

@@ -13,13 +13,16 @@ pub async fn interrupted() {
     }
 }
 
-/// Waits until the process is to end, by SIGTERM or because its terminal is gone; for ever if the system takes no signal
-/// handlers.
+/// Waits until the process is to end: by SIGTERM or SIGINT, or because its terminal is gone. For ever if the system
+/// takes no signal handlers.
 pub async fn terminated() {
-    match (signal(SignalKind::terminate()), signal(SignalKind::hangup())) {
-        (Ok(mut terminate), Ok(mut hangup)) => {
+    let taken =
+        (signal(SignalKind::terminate()), signal(SignalKind::interrupt()), signal(SignalKind::hangup()));
+    match taken {
+        (Ok(mut terminate), Ok(mut interrupt), Ok(mut hangup)) => {
             tokio::select! {
                 _ = terminate.recv() => {}
+                _ = interrupt.recv() => {}
                 _ = hangup.recv() => {}
             }
         }

@@ -33,7 +33,10 @@ impl Terminal {
 impl Drop for Terminal {
     fn drop(&mut self) {
         let _ = self.0.show_cursor();
-        ratatui::restore();
+        // A panic gave it back, and told what happened: to do so once more would put the cursor over that.
+        if !std::thread::panicking() {
+            ratatui::restore();
+        }
     }
 }
 

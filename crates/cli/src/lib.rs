@@ -1,13 +1,19 @@
 //! Layer 7: sub-commands of the binary.
 //!
 //! * [`mod@bench`]: `grampus bench`, a load generator for Grampus and HBase alike;
-//! * [`mod@shell`]: `grampus shell`, HBase's shell over the [`client`] crate.
+//! * [`mod@canary`]: `grampus canary`, which asks a cluster a little of everything, as HBase's canary does;
+//! * [`mod@shell`]: `grampus shell`, HBase's shell over the [`client`] crate;
+//! * [`mod@top`]: `grampus top`, what HBase's hbtop shows.
 //!
 //! Knows nothing about: how a server works inside; it talks to one as any client does.
 
 pub mod bench;
+pub mod canary;
 mod quorum;
 pub mod shell;
+pub mod top;
 
 pub use bench::{BenchArguments, bench};
+pub use canary::{CanaryArguments, canary};
 pub use shell::{Interrupts, ShellArguments, shell};
+pub use top::{TopArguments, top};

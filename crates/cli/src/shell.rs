@@ -21,7 +21,7 @@ mod parser;
 mod reader;
 mod schema;
 mod session;
-mod text;
+pub(crate) mod text;
 mod value;
 mod words;
 

@@ -220,6 +220,13 @@ impl Client {
         Ok(rows)
     }
 
+    /// Takes in where regions are.
+    pub(crate) fn remember(&self, located: &[Arc<Location>]) {
+        for location in located {
+            self.shared.locations.insert(Arc::clone(location));
+        }
+    }
+
     /// The state of a table, `None` if it does not exist.
     pub(crate) async fn table_state(&self, table: &TableName) -> Result<Option<TableState>> {
         let location = self.locate_meta().await?;

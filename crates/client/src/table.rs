@@ -184,7 +184,8 @@ impl Table {
         Scanner::new(self.client.clone(), self.name.clone(), scan, options)
     }
 
-    /// Its regions and where they are, in order, as `hbase:meta` has them now; those without a server are left out.
+    /// Its regions and where they are, in order, as `hbase:meta` has them now; those without a server are left out. What
+    /// is learnt so is remembered, so that who asks all of them next need not look for each.
     ///
     /// # Errors
     /// [`Error::TableNotFound`] and others.
@@ -200,6 +201,8 @@ impl Table {
             let server = row.server_name()?;
             Some(Arc::new(Location { region: row.region, server, seq_num: row.open_seq_num.unwrap_or(-1) }))
         });
-        Ok(located.collect())
+        let located: Vec<Arc<Location>> = located.collect();
+        self.client.remember(&located);
+        Ok(located)
     }
 }

@@ -30,6 +30,10 @@ pub enum Command {
     Shell(cli::ShellArguments),
     /// Put load on a server and measure it; HBase itself, if you like
     Bench(cli::BenchArguments),
+    /// Watch what a cluster's tables, regions, servers and users do: HBase's hbtop
+    Top(cli::TopArguments),
+    /// Ask all regions, servers or ZooKeepers of a cluster, and say which do not answer: HBase's canary
+    Canary(cli::CanaryArguments),
     /// Ask the server of this configuration whether it serves; status 0 if it does
     Health(StartArguments),
     /// Print the version

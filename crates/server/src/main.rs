@@ -40,11 +40,16 @@ const PURGE_DELAY_OPTION: libmimalloc_sys::mi_option_t = 15;
 fn main() -> ExitCode {
     // SAFETY: sets a number within the allocator; nothing else reads it yet.
     unsafe { libmimalloc_sys::mi_option_set(PURGE_DELAY_OPTION, PURGE_DELAY_MS) };
-    let arguments = Arguments::parse();
+    let arguments = match Arguments::try_parse_from(cli::canary::double_dashed(std::env::args_os())) {
+        Ok(arguments) => arguments,
+        Err(error) => return refused(&error),
+    };
     let outcome = match arguments.command.unwrap_or(Command::Start(arguments.start)) {
         Command::Start(start) => standalone::run(&start),
         Command::Shell(shell) => run_shell(&shell),
         Command::Bench(bench) => run_bench(&bench),
+        Command::Top(top) => run_top(&top),
+        Command::Canary(canary) => return run_canary(&canary),
         Command::Health(server) => health::run(&server),
         Command::Version => {
             println!("grampus {}", env!("CARGO_PKG_VERSION"));
@@ -60,6 +65,20 @@ fn main() -> ExitCode {
     }
 }
 
+/// Tells what is wrong with the command line, or the help that was asked for. The canary has a status of its own for
+/// that.
+fn refused(error: &clap::Error) -> ExitCode {
+    let is_canary = std::env::args_os().nth(1).is_some_and(|command| command == "canary");
+    match error.use_stderr() && is_canary {
+        true => {
+            // There is nobody to be told if it cannot be printed.
+            let _ = error.print();
+            ExitCode::from(cli::canary::Failure::Usage(String::new()).exit_code())
+        }
+        false => error.exit(),
+    }
+}
+
 fn run_bench(arguments: &cli::BenchArguments) -> Result<(), String> {
     let runtimes = os::Runtimes::start(1, 1).map_err(|error| format!("cannot start threads: {error}"))?;
     let env = os::env(std::sync::Arc::new(runtimes));
@@ -72,4 +91,28 @@ fn run_shell(arguments: &cli::ShellArguments) -> Result<(), String> {
     let env = os::env(std::sync::Arc::new(runtimes));
     let interrupts: cli::Interrupts = Box::new(|| Box::pin(signals::interrupted()));
     os::block_on(cli::shell(env, interrupts, arguments))
+}
+
+fn run_top(arguments: &cli::TopArguments) -> Result<(), String> {
+    let runtimes = os::Runtimes::start(1, 1).map_err(|error| format!("cannot start threads: {error}"))?;
+    let env = os::env(std::sync::Arc::new(runtimes));
+    os::block_on(cli::top(env, Box::pin(signals::terminated()), arguments))
+}
+
+fn run_canary(arguments: &cli::CanaryArguments) -> ExitCode {
+    let runtimes = match os::Runtimes::start(1, 1) {
+        Ok(runtimes) => runtimes,
+        Err(error) => {
+            eprintln!("grampus: cannot start threads: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let env = os::env(std::sync::Arc::new(runtimes));
+    match os::block_on(cli::canary(env, arguments)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("grampus: {failure}");
+            ExitCode::from(failure.exit_code())
+        }
+    }
 }

@@ -1,4 +1,4 @@
-//! When to stop: Ctrl-C, SIGTERM, a client's call.
+//! When to stop: Ctrl-C, SIGTERM, SIGHUP, a client's call.
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
@@ -10,6 +10,23 @@ pub async fn interrupted() {
             interrupt.recv().await;
         }
         Err(_) => std::future::pending().await,
+    }
+}
+
+/// Waits until the process is to end: by SIGTERM or SIGINT, or because its terminal is gone. For ever if the system
+/// takes no signal handlers.
+pub async fn terminated() {
+    let taken =
+        (signal(SignalKind::terminate()), signal(SignalKind::interrupt()), signal(SignalKind::hangup()));
+    match taken {
+        (Ok(mut terminate), Ok(mut interrupt), Ok(mut hangup)) => {
+            tokio::select! {
+                _ = terminate.recv() => {}
+                _ = interrupt.recv() => {}
+                _ = hangup.recv() => {}
+            }
+        }
+        _ => std::future::pending().await,
     }
 }
 

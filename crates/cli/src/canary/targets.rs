@@ -1,0 +1,58 @@
+//! What is named on the command line: all, names, or regular expressions that match a whole name.
+
+use regex::Regex;
+
+use super::failure::Failure;
+
+/// What is to be probed.
+#[derive(Debug)]
+pub(super) enum Targets {
+    All,
+    Names(Vec<String>),
+    Patterns(Vec<Regex>),
+}
+
+impl Targets {
+    /// # Errors
+    /// [`Failure::Usage`] for what is no regular expression.
+    pub(super) fn new(words: &[String], are_patterns: bool) -> Result<Targets, Failure> {
+        if words.is_empty() {
+            return Ok(Targets::All);
+        }
+        if !are_patterns {
+            return Ok(Targets::Names(words.to_vec()));
+        }
+        let pattern = |word: &String| {
+            Regex::new(&format!("^(?:{word})$")).map_err(|error| Failure::Usage(format!("{word}: {error}")))
+        };
+        Ok(Targets::Patterns(words.iter().map(pattern).collect::<Result<_, _>>()?))
+    }
+
+    /// Whether something is meant that has any of these names.
+    pub(super) fn mean(&self, names: &[&str]) -> bool {
+        match self {
+            Targets::All => true,
+            Targets::Names(own) => own.iter().any(|own| names.contains(&own.as_str())),
+            Targets::Patterns(own) => own.iter().any(|own| names.iter().any(|name| own.is_match(name))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_and_patterns_are_whole() {
+        let targets = |words: &[&str], are_patterns| {
+            let words: Vec<String> = words.iter().map(ToString::to_string).collect();
+            Targets::new(&words, are_patterns)
+        };
+        assert!(targets(&[], true).unwrap().mean(&["x"]));
+        let names = targets(&["t.*", "u"], false).unwrap();
+        assert!(names.mean(&["v", "u"]) && !names.mean(&["t1"]) && !names.mean(&["uu"]));
+        let patterns = targets(&["t.*|v", "u"], true).unwrap();
+        assert!(patterns.mean(&["t1"]) && patterns.mean(&["v"]) && !patterns.mean(&["at1"]));
+        assert_eq!(targets(&["("], true).unwrap_err().exit_code(), 1);
+    }
+}

@@ -427,7 +427,12 @@ impl RegionServer {
         let loads: Vec<_> = regions.iter().map(|region| region_load(region, &self.schedule)).collect();
         let requests =
             loads.iter().map(|load| load.read_requests_count() + load.write_requests_count()).sum();
+        let instruments = &self.services.instruments;
+        instruments.tell_meters();
+        let (now, server) = (self.env().clock.monotonic(), instruments.server());
+        let rates = [&server.read_rows, &server.written_rows].map(|meter| meter.rates(now).one_minute);
         proto::ServerLoad {
+            number_of_requests: Some(rates.iter().sum::<f64>() as u64),
             total_number_of_requests: Some(requests),
             used_heap_mb: Some(megabytes(self.used_bytes())),
             max_heap_mb: Some(megabytes(self.options.memory_bytes)),

@@ -1,9 +1,12 @@
 //! Which sinks the options and HBase's own file ask for, and what they need of the operating system.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use ::sinks::{FILE_NAME, Mapped, SinkPlan};
 use base::config::Config;
+use base::env::Env;
+use rpc::Service;
 use tracing::{info, warn};
 
 use crate::os;
@@ -14,7 +17,12 @@ pub(crate) struct Sinks {
     pub(crate) plans: Vec<SinkPlan>,
     notes: Vec<String>,
     warnings: Vec<String>,
+    #[cfg(feature = "otlp")]
+    traces: Option<(::sinks::OtlpOptions, f64)>,
 }
+
+/// The services of a role.
+type Services = Vec<Arc<dyn Service>>;
 
 impl Sinks {
     /// The sinks of `config`, and those of the file that may lie in its directory.
@@ -24,6 +32,10 @@ impl Sinks {
     pub(crate) fn load(config: &Config, dir: Option<&Path>) -> Result<Sinks, String> {
         let plans = ::sinks::configured(config).map_err(|error| error.to_string())?;
         let mut sinks = Sinks { plans, ..Sinks::default() };
+        #[cfg(feature = "otlp")]
+        {
+            sinks.traces = ::sinks::traced(config).map_err(|error| error.to_string())?;
+        }
         if let Some(path) = dir.map(|dir| dir.join(FILE_NAME)) {
             let unreadable = |error: std::io::Error| format!("cannot read {}: {error}", path.display());
             // One byte more than is allowed is enough to see that there are too many.
@@ -47,6 +59,20 @@ impl Sinks {
             plan.filter.leaves_out_regions = !config.sink_regions;
             self.plans.push(plan);
         }
+    }
+
+    /// The services of a role on a host, with their calls traced if that is asked for.
+    #[cfg(feature = "otlp")]
+    pub(crate) fn traced(&self, env: &Env, role: &'static str, host: &str, services: Services) -> Services {
+        let Some((options, ratio)) = &self.traces else { return services };
+        let spans = ::sinks::Spans::start(env, options.clone(), *ratio, role, host);
+        services.into_iter().map(|service| ::sinks::Traced::service(service, spans.clone())).collect()
+    }
+
+    /// The services of a role as they are: this build traces nothing.
+    #[cfg(not(feature = "otlp"))]
+    pub(crate) fn traced(&self, _: &Env, _: &'static str, _: &str, services: Services) -> Services {
+        services
     }
 
     /// Tells what was found, when there is a log.

@@ -253,7 +253,7 @@ async fn serve(env: Env, config: Config, sinks: Sinks) -> Result<(), String> {
     let stop = Stop::new();
     let node = Node::start(&env, &config, &limits, &data, &listeners, &stop).await?;
     let addresses = Addresses::of(&listeners);
-    let (servers, roles) = node.serve(&env, &config, &limits, listeners);
+    let (servers, roles) = node.serve(&env, &config, &limits, listeners, &sinks);
     ::sinks::start_all(&env, sinks.plans, &roles, &os::outside_of_sinks());
     node.initialize().await?;
     let reason = stop.listen().map_err(|error| format!("cannot wait for signals: {error}"))?;
@@ -350,6 +350,7 @@ impl Node {
         config: &Config,
         limits: &Limits,
         listeners: Listeners,
+        sinks: &Sinks,
     ) -> (Vec<Arc<rpc::Server>>, [Role; 2]) {
         let client_meta: Arc<dyn ClientMetaService> =
             Arc::new(Registry::new(self.coordinator.clone(), self.names.clone()));
@@ -372,6 +373,10 @@ impl Node {
             let (options, shared) = (limits.rpc.clone(), limits.shared.clone());
             rpc::Server::sharing(env.clone(), services, options, Some(self.cluster_id.clone()), shared)
         };
+        let host = &self.master.server_name().host;
+        let of_master = sinks.traced(env, "Master", host, of_master);
+        let host = &self.region_server.name().host;
+        let of_region_server = sinks.traced(env, "RegionServer", host, of_region_server);
         let servers = vec![rpc(of_master), rpc(of_region_server)];
         servers[0].serve(listeners.master);
         servers[1].serve(listeners.region_server);

@@ -1,4 +1,5 @@
-//! Layer 7: metrics that are sent without being asked for: into a file, to StatsD, to Graphite.
+//! Layer 7: metrics that are sent without being asked for: into a file, to StatsD, to Graphite; by the feature `otlp`
+//! to OpenTelemetry, with traces of calls.
 //!
 //! What a role shows ([`base::metrics::Registry`]) goes to each sink once in a period, as records as Hadoop's sinks
 //! get them (`record`): no sink knows which metrics there are. Invariants:
@@ -14,6 +15,8 @@ mod file;
 mod filter;
 mod graphite;
 mod hadoop;
+#[cfg(feature = "otlp")]
+mod otlp;
 mod plan;
 mod properties;
 mod push;
@@ -30,6 +33,10 @@ pub use file::{Files, LineFile};
 pub use filter::{Filter, Patterns, glob, regular};
 pub use graphite::GraphiteOptions;
 pub use hadoop::{FILE_NAME, Mapped, Refused, mapped};
+#[cfg(feature = "otlp")]
+pub use otlp::{CallObserver, EndedCall, Endpoint, OtlpOptions, Spans, TraceContext, Traced};
+#[cfg(feature = "otlp")]
+pub use plan::traced;
 pub use plan::{SinkPlan, Target, configured};
 pub use properties::FILE_BYTES_MAX;
 pub use push::Role;
@@ -53,6 +60,8 @@ pub fn start_all(env: &Env, plans: Vec<SinkPlan>, roles: &[Role], outside: &Outs
             Target::File(path) => Box::new(file::FileSink::new(path, outside.files.clone())),
             Target::Statsd(options) => Box::new(statsd::StatsdSink::new(options, outside.udp.clone())),
             Target::Graphite(options) => Box::new(graphite::GraphiteSink::new(options)),
+            #[cfg(feature = "otlp")]
+            Target::Otlp(options) => Box::new(otlp::OtlpMetrics::new(options, env.clock.now_ms())),
         };
         start(env, Sink::new(name, filter, medium), period, roles.to_vec());
     }

@@ -32,6 +32,9 @@ pub enum Target {
     Statsd(StatsdOptions),
     /// To Graphite.
     Graphite(GraphiteOptions),
+    /// To OpenTelemetry.
+    #[cfg(feature = "otlp")]
+    Otlp(crate::otlp::OtlpOptions),
 }
 
 impl std::fmt::Display for Target {
@@ -40,6 +43,8 @@ impl std::fmt::Display for Target {
             Target::File(path) => write!(f, "file {}", path.display()),
             Target::Statsd(to) => write!(f, "StatsD at {}:{}", to.host, to.port),
             Target::Graphite(to) => write!(f, "Graphite at {}:{}", to.host, to.port),
+            #[cfg(feature = "otlp")]
+            Target::Otlp(to) => write!(f, "OpenTelemetry at {}", to.endpoint),
         }
     }
 }
@@ -89,7 +94,49 @@ pub fn configured(config: &Config) -> Result<Vec<SinkPlan>, Error> {
         });
         plan("graphite", config.graphite_sink_period_ms, [records, metrics], target)?;
     }
+    #[cfg(feature = "otlp")]
+    if let Some(options) = otlp(config)? {
+        let records = (&*config.otlp_sink_records_included, &*config.otlp_sink_records_excluded);
+        let metrics = (&*config.otlp_sink_metrics_included, &*config.otlp_sink_metrics_excluded);
+        if config.otlp_period_ms < OTLP_PERIOD_MS_MIN {
+            let expected = format!("expected at least {OTLP_PERIOD_MS_MIN} ms");
+            return Err(config.refused("otel.metric.export.interval", expected));
+        }
+        plan("otlp", config.otlp_period_ms, [records, metrics], Target::Otlp(options))?;
+    }
+    #[cfg(not(feature = "otlp"))]
+    if !config.otlp_endpoint.is_empty() {
+        let why = "this build has no OpenTelemetry: build it with `--features otlp`, or leave the option out";
+        return Err(config.refused("otel.exporter.otlp.endpoint", why.to_owned()));
+    }
     Ok(plans)
+}
+
+/// A shorter period is a slip of the unit.
+#[cfg(feature = "otlp")]
+const OTLP_PERIOD_MS_MIN: u64 = 100;
+
+#[cfg(feature = "otlp")]
+fn otlp(config: &Config) -> Result<Option<crate::otlp::OtlpOptions>, Error> {
+    if config.otlp_endpoint.is_empty() {
+        return Ok(None);
+    }
+    let endpoint = crate::otlp::Endpoint::parse(&config.otlp_endpoint)
+        .map_err(|why| config.refused("otel.exporter.otlp.endpoint", why))?;
+    let service = (!config.otlp_service.is_empty()).then(|| config.otlp_service.clone());
+    Ok(Some(crate::otlp::OtlpOptions { endpoint, service }))
+}
+
+/// Where traces go, and the part of calls that are traced, if any are.
+///
+/// # Errors
+/// An endpoint that is none.
+#[cfg(feature = "otlp")]
+pub fn traced(config: &Config) -> Result<Option<(crate::otlp::OtlpOptions, f64)>, Error> {
+    if config.trace_ratio == 0.0 {
+        return Ok(None);
+    }
+    Ok(otlp(config)?.map(|options| (options, config.trace_ratio)))
 }
 
 fn patterns(
@@ -152,6 +199,35 @@ mod tests {
         assert!(plans.iter().all(|plan| plan.filter.leaves_out_regions));
         let Target::Statsd(statsd) = &plans[1].target else { panic!("a StatsD sink") };
         assert!(statsd.skips_hostname && statsd.service.as_deref() == Some("hbase"));
+    }
+
+    #[test]
+    #[cfg(not(feature = "otlp"))]
+    fn a_build_without_opentelemetry_says_so() {
+        let error = plans(&["otel.exporter.otlp.endpoint=http://localhost:4318"]).unwrap_err().to_string();
+        assert!(error.contains("this build has no OpenTelemetry"), "{error}");
+    }
+
+    #[test]
+    #[cfg(feature = "otlp")]
+    fn a_collector_is_a_sink_and_gets_traces_of_a_part() {
+        let to = "otel.exporter.otlp.endpoint=http://localhost";
+        let of_collector = plans(&[to]).unwrap();
+        assert_eq!(of_collector[0].target.to_string(), "OpenTelemetry at http://localhost:4318");
+        assert_eq!(of_collector[0].period, Duration::from_secs(60));
+        for wrong in ["otel.exporter.otlp.endpoint=https://h", "otel.metric.export.interval=0"] {
+            assert!(
+                plans(&[to, wrong]).unwrap_err().to_string().starts_with(wrong.split('=').next().unwrap())
+            );
+        }
+        let traced_by = |arguments: &[&str]| {
+            let mut sources = Sources::default();
+            arguments.iter().for_each(|argument| sources.set(argument).unwrap());
+            traced(&Config::load(&sources).unwrap()).unwrap().map(|(_, ratio)| ratio)
+        };
+        assert_eq!(traced_by(&[to]), None);
+        assert_eq!(traced_by(&[to, "otel.traces.sampler.arg=0.5"]), Some(0.5));
+        assert_eq!(traced_by(&["otel.traces.sampler.arg=0.5"]), None);
     }
 
     #[test]

@@ -11,7 +11,8 @@ use crate::filter::Filter;
 /// Metrics kept until the tags behind them are known: more than any bean has that has tags in its midst.
 const METRICS_KEPT: usize = 2000;
 
-const CONTEXT: &str = "Context";
+/// The tag with the component's name.
+pub(crate) const CONTEXT: &str = "Context";
 /// The tag with the server's name.
 pub(crate) const HOSTNAME: &str = "Hostname";
 

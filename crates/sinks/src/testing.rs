@@ -108,3 +108,63 @@ pub(crate) fn bean(to: &mut dyn Show, source: &str, context: &str, of: impl FnOn
     of(to);
     to.end();
 }
+
+/// Paths and bodies of what was posted.
+#[cfg(feature = "otlp")]
+type Posts = Vec<(String, Vec<u8>)>;
+
+/// A collector of OpenTelemetry's that keeps what it is posted.
+#[cfg(feature = "otlp")]
+pub(crate) struct Collector {
+    pub(crate) port: u16,
+    posts: Arc<std::sync::Mutex<Posts>>,
+}
+
+#[cfg(feature = "otlp")]
+impl Collector {
+    /// Listens in the network of `env`, and answers all with `status`.
+    pub(crate) async fn start(env: &Env, status: &'static str) -> Collector {
+        let listener = env.net.listen(([127, 0, 0, 1], 0).into()).await.unwrap();
+        let (port, posts) = (listener.local_addr().port(), Arc::new(std::sync::Mutex::<Posts>::default()));
+        let kept = posts.clone();
+        env.spawn(base::env::TaskClass::Connection, async move {
+            loop {
+                let stream = (listener.accept().await.unwrap().open)().unwrap();
+                let posted = answer(stream, status).await;
+                kept.lock().unwrap().push(posted);
+            }
+        });
+        Collector { port, posts }
+    }
+
+    /// Paths and bodies so far.
+    pub(crate) fn posts(&self) -> Posts {
+        self.posts.lock().unwrap().clone()
+    }
+}
+
+/// Reads one request and answers it.
+#[cfg(feature = "otlp")]
+async fn answer(stream: Box<dyn base::env::Stream>, status: &str) -> (String, Vec<u8>) {
+    use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+    let mut stream = BufReader::new(stream);
+    let (mut path, mut len) = (String::new(), 0);
+    loop {
+        let mut line = String::new();
+        stream.read_line(&mut line).await.unwrap();
+        if let Some(rest) = line.strip_prefix("POST ") {
+            path = rest.split(' ').next().unwrap().to_owned();
+        }
+        if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length:") {
+            len = value.trim().parse().unwrap();
+        }
+        if line.trim().is_empty() {
+            break;
+        }
+    }
+    let mut body = vec![0; len];
+    stream.read_exact(&mut body).await.unwrap();
+    let answer = format!("HTTP/1.1 {status}\r\ncontent-length: 0\r\n\r\n");
+    stream.write_all(answer.as_bytes()).await.unwrap();
+    (path, body)
+}

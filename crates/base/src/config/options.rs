@@ -329,6 +329,28 @@ options! {
         /// None of these metrics.
         graphite_sink_metrics_excluded: String = "hbase.sink.graphite.metric.filter.exclude", "", pattern;
     }
+    "OpenTelemetry" {
+        /// The collector that gets metrics, and traces if there are any, by OTLP over HTTP. A build with the feature `otlp`
+        /// has this, others refuse to start with it.
+        ///
+        /// This key and those below are the ones that HBase's users give to OpenTelemetry's agent for Java.
+        otlp_endpoint: String = "otel.exporter.otlp.endpoint", "", text;
+        /// The service that metrics and traces are said to be of. Empty: `hbase-master` and `hbase-regionserver`.
+        otlp_service: String = "otel.service.name", "", text;
+        /// The time between two values of a metric.
+        otlp_period_ms: u64 = "otel.metric.export.interval", "60 s", millis;
+        /// Only these of its records, named as beans' parts are: `Server`, `Regions`. Beside an exclusion these are the
+        /// exceptions from it.
+        otlp_sink_records_included: String = "hbase.sink.otlp.record.filter.include", "", pattern;
+        /// None of these records. Of what is left out the values are not even asked for.
+        otlp_sink_records_excluded: String = "hbase.sink.otlp.record.filter.exclude", "", pattern;
+        /// Only these of its metrics, named as attributes of beans are; or the exceptions from an exclusion.
+        otlp_sink_metrics_included: String = "hbase.sink.otlp.metric.filter.include", "", pattern;
+        /// None of these metrics.
+        otlp_sink_metrics_excluded: String = "hbase.sink.otlp.metric.filter.exclude", "", pattern;
+        /// The part of calls that are traced. 0: none, and nothing is asked of any.
+        trace_ratio: f64 = "otel.traces.sampler.arg", "0", fraction;
+    }
 }
 
 /// The memory of the process in bytes, and its parts; what they leave is for everything else.

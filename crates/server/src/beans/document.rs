@@ -80,6 +80,15 @@ priority; nobody waits for it. What Graphite does not take waits for it, the new
 is tried again after pauses of up to a minute. A file gets nothing of periods in which it cannot be written. Where
 regions are many, most of all metrics are theirs: `grampus.sink.regions` leaves them out, filters anything else.
 
+A build with `--features otlp` (of crate `server`) sends to a collector of OpenTelemetry too, by OTLP over HTTP, plain:
+the options are those of OpenTelemetry's agent for Java, as HBase's users give them to it
+(`otel.exporter.otlp.endpoint` and others in [config.md](config.md)). Metrics are `hbase.CONTEXT.RECORD.METRIC`,
+counters as sums since the start, all others as gauges; tags of a record are attributes. With `otel.traces.sampler.arg`
+above 0 that part of calls is traced, by two spans as in HBase: `RpcServer.process`, from the arrival of a request to
+the end of its call, and below it one by the name of service and method (`hbase.pb.ClientService/Get`), from its
+beginning, with `rpc.system` (`HBASE_RPC`), `rpc.service` and `rpc.method`, and what went wrong as an event. Clients'
+own traces are not joined yet, and what a call does in regions has no spans.
+
 ";
 
 /// What is shown.

@@ -332,6 +332,35 @@ mod tests {
     }
 
     #[test]
+    fn whatever_stands_in_a_file_is_read_or_refused() {
+        const PIECES: [&str; 16] = [
+            "hbase.sink.f.",
+            "*.",
+            "sink.",
+            "class",
+            "=",
+            "\n",
+            "\\",
+            "${",
+            "}",
+            "filename",
+            "period",
+            ":",
+            "org.apache.hadoop.metrics2.sink.FileSink",
+            "record.filter.include",
+            "[{(*",
+            "é\0",
+        ];
+        let env = base::testing::env(1);
+        for _ in 0..20_000 {
+            let len = env.random.next_u64() % 24;
+            let piece = |_| PIECES[(env.random.next_u64() % 16) as usize];
+            let text: String = (0..len).map(piece).collect();
+            let _ = map(&text);
+        }
+    }
+
+    #[test]
     fn what_means_nothing_here_is_told_of() {
         let mapped = map(
             "hbase.sink.g.class=org.apache.hadoop.metrics2.sink.ganglia.GangliaSink31\nhbase.sink.g.servers=x\n\

@@ -4,8 +4,10 @@
 
 /// A configuration of any real cluster is a hundredth of this.
 pub const FILE_BYTES_MAX: usize = 1 << 20;
-/// Values that stand for one another: deeper than any that are meant.
-const DEPTH_MAX: usize = 8;
+/// Keys of a file: so many are looked through in no time, however they are asked for.
+const PROPERTIES_MAX: usize = 2000;
+/// Values that stand in one, and in those, all together.
+const SUBSTITUTIONS_MAX: usize = 100;
 /// The longest value with all that stands in it.
 const VALUE_LEN_MAX: usize = 64 << 10;
 
@@ -36,15 +38,19 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<Vec<Property>, Malformed> {
     let mut properties: Vec<Property> = Vec::new();
     for (line, logical) in logical_lines(text.strip_prefix('\u{feff}').unwrap_or(&text)) {
         let property = property(line, &logical).map_err(|what| malformed(line, what))?;
-        match properties.iter_mut().find(|earlier| earlier.key == property.key) {
-            Some(earlier) => *earlier = property,
+        let earlier = properties.iter().position(|earlier| earlier.key == property.key);
+        match earlier {
+            Some(at) => properties[at] = property,
+            None if properties.len() == PROPERTIES_MAX => {
+                return Err(malformed(line, format!("more than {PROPERTIES_MAX} keys")));
+            }
             None => properties.push(property),
         }
     }
     let raw = properties.clone();
     for property in &mut properties {
-        property.value =
-            substituted(&property.value, &raw, 0).map_err(|what| malformed(property.line, what))?;
+        property.value = substituted(&property.value, &raw, &mut { SUBSTITUTIONS_MAX })
+            .map_err(|what| malformed(property.line, what))?;
     }
     Ok(properties)
 }
@@ -121,11 +127,8 @@ fn unescaped(text: &str) -> Result<String, String> {
     Ok(plain)
 }
 
-/// `text` with the values of other keys where it has `${KEY}`; what is no key stays.
-fn substituted(text: &str, all: &[Property], depth: usize) -> Result<String, String> {
-    if depth > DEPTH_MAX {
-        return Err("values that stand for one another without end".to_owned());
-    }
+/// `text` with the values of other keys where it has `${KEY}`, of which `left` are allowed; what is no key stays.
+fn substituted(text: &str, all: &[Property], left: &mut usize) -> Result<String, String> {
     let (mut made, mut rest) = (String::new(), text);
     while let Some((before, behind)) = rest.split_once("${") {
         made.push_str(before);
@@ -134,7 +137,10 @@ fn substituted(text: &str, all: &[Property], depth: usize) -> Result<String, Str
             break;
         };
         match all.iter().find(|property| property.key == key) {
-            Some(property) => made.push_str(&substituted(&property.value, all, depth + 1)?),
+            Some(property) => {
+                *left = left.checked_sub(1).ok_or("values that stand for one another without end")?;
+                made.push_str(&substituted(&property.value, all, left)?);
+            }
             None => made.extend(["${", key, "}"]),
         }
         if made.len() > VALUE_LEN_MAX {
@@ -182,10 +188,13 @@ mod tests {
         assert_eq!(refused("a=1\n=2"), "2: no key stands before the value");
         assert_eq!(refused("a=\\u12"), "1: four hexadecimal digits stand behind \\u, not '12'");
         assert_eq!(refused("a=${b}\nb=${a}"), "1: values that stand for one another without end");
-        let doubling: String = (1..9).map(|n| format!("k{n}=${{k{0}}}${{k{0}}}\n", n - 1)).collect();
-        let grows = format!("k0={}\n{doubling}", "x".repeat(1000));
+        let doubling: String = (1..40).map(|n| format!("k{n}=${{k{0}}}${{k{0}}}\n", n - 1)).collect();
+        assert!(refused(&format!("k0=\n{doubling}")).contains("without end"));
+        let grows = format!("k0={}\nk1={}\n", "x".repeat(10_000), "${k0}".repeat(10));
         assert!(refused(&grows).contains("grows without end"));
         assert!(refused(&"x".repeat(FILE_BYTES_MAX + 1)).contains("more than 1 MiB"));
         assert!(parse(b"a=\xff\xfe\n").is_ok(), "other encodings");
+        let many: String = (0..=PROPERTIES_MAX).map(|n| format!("k{n}=\n")).collect();
+        assert_eq!(refused(&many), "2001: more than 2000 keys");
     }
 }

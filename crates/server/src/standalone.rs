@@ -384,6 +384,7 @@ impl Node {
             cluster_id: self.cluster_id.clone(),
             zookeeper_quorum: listeners.zookeeper.local_addr().to_string(),
             memory_bytes: limits.memory.total,
+            sinks: sinks.plans.len() as u64,
             files: self.files.clone(),
         };
         zk::endpoint::Endpoint::new(

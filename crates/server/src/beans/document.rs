@@ -122,6 +122,7 @@ const SHOWN: &[&[Declared]] = &[
     master::BalancerFigures::DECLARED,
     SnapshotInstruments::DECLARED,
     process::ProcessFigures::DECLARED,
+    process::SinkFigures::DECLARED,
 ];
 
 /// What is shown as 0.

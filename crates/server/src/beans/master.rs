@@ -90,7 +90,7 @@ pub(crate) fn beans(
     connections::show(&bean("Master,sub=IPC"), &bean("Master,sub=Grampus"), calls);
     bean("Master,sub=Balancer").read(|| BalancerFigures { is_active: "false".into() });
     absent::of_master(&bean);
-    process::show(&registry, identity.memory_bytes, "Master");
+    process::show(&registry, identity, "Master");
     registry
 }
 

@@ -222,7 +222,7 @@ pub(crate) fn beans(
     connections::show(&bean("RegionServer,sub=IPC"), &own, calls);
     bean("RegionServer,sub=WAL").add(server.log_instruments().clone());
     absent::of_region_server(&bean);
-    process::show(&registry, identity.memory_bytes, "RegionServer");
+    process::show(&registry, identity, "RegionServer");
     registry
 }
 

@@ -19,6 +19,8 @@ const DATAGRAM_LEN_MAX: usize = 1432;
 /// Datagrams between two pauses, so that many do not come faster than they are taken.
 const BURST: u32 = 32;
 const PAUSE: Duration = Duration::from_millis(1);
+/// How long a name is taken to have the same address: nothing tells of datagrams that go to a host which is gone.
+const ADDRESS_LIFE_MS: u64 = 60_000;
 /// The tag by which Hadoop tells processes of one service apart.
 const PROCESS_NAME: &str = "ProcessName";
 
@@ -59,8 +61,8 @@ pub struct StatsdOptions {
 pub(crate) struct StatsdSink {
     options: StatsdOptions,
     udp: Arc<dyn Udp>,
-    // Where the last period's went without an error.
-    socket: Option<Box<dyn Datagrams>>,
+    // Where the last period's went without an error, and when that was made.
+    socket: Option<(Box<dyn Datagrams>, u64)>,
 }
 
 impl StatsdSink {
@@ -73,9 +75,10 @@ impl Medium for StatsdSink {
     fn push(&mut self, look: &Look<'_>) -> Result<(), String> {
         let StatsdOptions { host, port, .. } = &self.options;
         let at = |error: io::Error| format!("{host}:{port}: {error}");
-        let mut socket = match self.socket.take() {
+        let is_young = |(_, made_ms): &(_, u64)| look.at_ms.abs_diff(*made_ms) < ADDRESS_LIFE_MS;
+        let (mut socket, made_ms) = match self.socket.take().filter(is_young) {
             Some(socket) => socket,
-            None => self.udp.connect(host, *port).map_err(at)?,
+            None => (self.udp.connect(host, *port).map_err(at)?, look.at_ms),
         };
         let mut lines = Lines {
             options: &self.options,
@@ -91,7 +94,7 @@ impl Medium for StatsdSink {
         lines.send();
         match lines.failed {
             None => {
-                self.socket = Some(socket);
+                self.socket = Some((socket, made_ms));
                 Ok(())
             }
             Some(error) => Err(at(error)),
@@ -326,6 +329,8 @@ mod tests {
         sink.push(&look(&registry, 2)).unwrap();
         sink.push(&look(&registry, 3)).unwrap();
         assert_eq!(net.0.lock().unwrap().sockets, 2, "looked up again after an error");
+        sink.push(&look(&registry, 2 + ADDRESS_LIFE_MS)).unwrap();
+        assert_eq!(net.0.lock().unwrap().sockets, 3, "and after a while");
         let mut absent = StatsdSink::new(StatsdOptions { host: "absent".into(), ..options() }, Arc::new(net));
         assert!(absent.push(&look(&registry, 1)).is_err());
     }

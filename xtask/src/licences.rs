@@ -22,7 +22,7 @@ const ACCEPTED: &[&str] = &[
 /// Fails with a list of the packages whose licence is none of the accepted ones.
 pub fn check() -> Result<(), String> {
     let output = Command::new("cargo")
-        .args(["metadata", "--format-version", "1", "--locked"])
+        .args(["metadata", "--format-version", "1", "--locked", "--all-features"])
         .output()
         .map_err(|error| format!("cargo metadata cannot be started: {error}"))?;
     let metadata: serde_json::Value =

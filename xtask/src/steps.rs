@@ -13,9 +13,15 @@ const FUZZ_SECONDS: u32 = 10;
 /// Everything that must hold at every commit.
 pub fn test() -> Result<(), String> {
     toolchain::require(&[&JAVA, &MAVEN, &PYTHON])?;
-    // Builds target/debug/grampus too, which tests of the server start; building it alone would build half of the crates
-    // again, with fewer features.
+    // Builds target/debug/grampus too, which tests of the server start; building it alone would build half of the
+    // crates again, with fewer features.
     step("tests of all crates", &["cargo", "test", "--workspace", "--locked"])?;
+    // Of the crate alone: with the whole server the step would take as long as the one before. What joins it to the
+    // server is compiled by the lints of `check`.
+    step(
+        "tests of what OpenTelemetry gets",
+        &["cargo", "test", "-p", "sinks", "--features", "otlp", "--locked"],
+    )?;
     step(
         "the shell against recorded answers of HBase's shell",
         &["compat/shell/run", "--grampus", "target/debug/grampus"],
@@ -36,6 +42,8 @@ pub fn check() -> Result<(), String> {
             "clippy",
             "--workspace",
             "--all-targets",
+            "--features",
+            "server/otlp",
             "--locked",
             "--quiet",
             "--",

@@ -12,7 +12,7 @@ const LAYERS: &[&[&str]] = &[
     &["engine"],
     &["client"],
     &["master", "regionserver"],
-    &["cli", "web"],
+    &["cli", "web", "sinks"],
     &["server"],
 ];
 

@@ -140,7 +140,11 @@ impl Config {
         &self.settings
     }
 
-    fn refused(&self, key: &str, reason: String) -> Error {
+    /// The error for an option whose value only its user can judge.
+    ///
+    /// # Panics
+    /// If there is no such option.
+    pub fn refused(&self, key: &str, reason: String) -> Error {
         let setting = self.settings.iter().find(|setting| setting.key == key);
         setting.expect("every option has a setting").refused(reason)
     }

@@ -11,7 +11,7 @@
 //! * sources are asked without a lock held;
 //! * no NaN or infinity leaves here: JSON has none, and HBase shows none.
 //!
-//! Not here: queries (`web`).
+//! Not here: queries (`web`), what is sent without being asked for (`sinks`).
 
 /// Whether anything is counted: in every build but those of `RUSTFLAGS="--cfg uncounted"`, which are made to see what counting
 /// costs (bench/counting).
@@ -46,5 +46,5 @@ pub use instrument::{Instrument, Sizes, Times};
 pub use jmx::{Jmx, JmxOptions};
 pub use meter::{Meter, Rates};
 pub use prometheus::{Prometheus, PrometheusOptions};
-pub use registry::{Bean, Registry};
+pub use registry::{Bean, Registry, record_of};
 pub use show::{Name, Number, Plain, Scope, Show, Source, TimesSoFar};

@@ -109,6 +109,8 @@ pub struct Call {
     pub cells: Bytes,
     /// Who asks.
     pub connection: Arc<ConnectionInfo>,
+    /// What the client says of its trace, protobuf (`RPCTInfo`); mostly nothing.
+    pub trace_info: Bytes,
     /// How urgent the client thinks it is; 0 for user tables, 200 for `hbase:meta`.
     pub priority: u32,
     /// When the request was read, on the monotonic clock.

@@ -170,6 +170,7 @@ impl Connection {
             cell_block_len: request.cells.len() as u32,
             priority: request.priority,
             timeout_ms: Some(u32::try_from(request.timeout.as_millis()).unwrap_or(u32::MAX)),
+            trace_info: Bytes::new(),
         };
         let outgoing = Outgoing { header, param: request.param, cells: request.cells };
         if self.requests.send(outgoing).await.is_err() {

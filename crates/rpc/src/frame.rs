@@ -34,6 +34,8 @@ pub struct RequestHeader {
     pub priority: u32,
     /// How long the client will wait, milliseconds.
     pub timeout_ms: Option<u32>,
+    /// What the client says of its trace (`RPCTInfo`); mostly nothing.
+    pub trace_info: Bytes,
 }
 
 impl RequestHeader {
@@ -47,6 +49,7 @@ impl RequestHeader {
         while let Some((number, value)) = fields.next()? {
             match number {
                 1 => header.call_id = value.u32()?,
+                2 => header.trace_info = bytes.slice_ref(value.bytes()?),
                 3 => header.method = Method::of_slice(bytes, value.text()?),
                 4 => header.request_param = value.bool()?,
                 5 => header.cell_block_len = cell_block_len(value.bytes()?)?.unwrap_or(header.cell_block_len),
@@ -58,9 +61,12 @@ impl RequestHeader {
         Ok(header)
     }
 
-    /// Appends the header's bytes (without their length), as Java writes them but for the trace.
+    /// Appends the header's bytes (without their length), as Java writes them but for a trace that says nothing.
     pub fn encode(&self, out: &mut BytesMut) {
         put_number(out, 1, u64::from(self.call_id));
+        if !self.trace_info.is_empty() {
+            put_bytes(out, 2, &self.trace_info);
+        }
         put_bytes(out, 3, self.method.as_bytes());
         put_number(out, 4, u64::from(self.request_param));
         if self.cell_block_len > 0 {

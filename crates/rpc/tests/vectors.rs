@@ -92,11 +92,11 @@ proptest! {
     #[test]
     fn request_headers_agree_with_the_generated_ones(
         call_id: u32, method in "[A-Za-z]{0,20}", cells in prop::option::of(0u32..1 << 20),
-        priority in prop::option::of(0u32..300), timeout_ms: Option<u32>, trace: bool, attributes in 0usize..3,
+        priority in prop::option::of(0u32..300), timeout_ms: Option<u32>, trace_id: Option<i64>, attributes in 0usize..3,
     ) {
         let theirs = proto::RequestHeader {
             call_id: Some(call_id),
-            trace_info: trace.then(Default::default),
+            trace_info: trace_id.map(|id| proto::RpctInfo { trace_id: Some(id), ..Default::default() }),
             method_name: Some(method.clone()),
             request_param: Some(true),
             cell_block_meta: cells.map(|length| proto::CellBlockMeta { length: Some(length) }),
@@ -108,12 +108,14 @@ proptest! {
         let expected = RequestHeader {
             call_id, method: method.as_str().into(), request_param: true, cell_block_len: cells.unwrap_or(0),
             priority: priority.unwrap_or(0), timeout_ms,
+            trace_info: theirs.trace_info.as_ref().map(|info| info.encode_to_vec().into()).unwrap_or_default(),
         };
         prop_assert_eq!(&ours, &expected);
         let mut written = BytesMut::new();
         ours.encode(&mut written);
         let read = proto::RequestHeader::decode(written).unwrap();
         prop_assert_eq!((read.call_id, read.method_name, read.timeout), (Some(call_id), Some(method), timeout_ms));
+        prop_assert_eq!(read.trace_info, theirs.trace_info);
     }
 
     #[test]

@@ -27,6 +27,8 @@ pub(crate) struct Identity {
     pub(crate) zookeeper_quorum: String,
     /// What the process may take (`grampus.memory`).
     pub(crate) memory_bytes: u64,
+    /// Sinks that metrics are sent to.
+    pub(crate) sinks: u64,
     /// What is counted of its files.
     pub(crate) files: Arc<fs::measured::Instruments>,
 }

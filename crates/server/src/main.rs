@@ -4,7 +4,7 @@
 //! * [`os`]: clocks, sockets, threads; [`lock`]: one process to a data directory;
 //! * [`health`]: whether a server serves, asked from outside; [`notify`]: what the service manager is told;
 //! * [`registry`], [`services`]: services behind the RPC server;
-//! * [`pages`]: what the pages show; [`beans`], [`log_counts`]: metrics.
+//! * [`pages`]: what the pages show; [`beans`], [`log_counts`]: metrics; [`sinks`]: where they are sent.
 
 mod address;
 mod arguments;
@@ -19,6 +19,7 @@ mod pages;
 mod registry;
 mod services;
 mod signals;
+mod sinks;
 mod standalone;
 
 use std::process::ExitCode;

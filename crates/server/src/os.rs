@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use base::env::Env;
 
-pub use files::raise_open_files;
+pub use files::{raise_open_files, read_at_start};
 pub use runtimes::Runtimes;
 
 /// The environment of a real process, its tasks on `runtimes`.
@@ -21,6 +21,11 @@ pub fn env(runtimes: Arc<Runtimes>) -> Env {
         spawner: runtimes,
         net: Arc::new(network::TcpNetwork),
     }
+}
+
+/// Files and sockets for sinks of metrics.
+pub fn outside_of_sinks() -> sinks::Outside {
+    sinks::Outside { files: Arc::new(files::LocalFiles), udp: Arc::new(network::UdpNetwork) }
 }
 
 /// Runs `future` on this thread until it is done.

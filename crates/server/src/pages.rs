@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use base::config::{Config, MemoryParts};
-use base::env::Env;
 use base::metrics::Registry;
 use master::Master;
 use master::assignment::RegionState;
@@ -11,7 +10,6 @@ use regionserver::RegionServer;
 use rpc::server::Shared;
 use web::{Facts, Section, StatusPage};
 
-use crate::beans::{self, Identity};
 use crate::standalone::Limits;
 
 /// The options in force, as `/conf` shows them.
@@ -31,20 +29,13 @@ fn links(status: &str) -> Vec<(String, String)> {
 /// The master's pages.
 pub struct MasterPages {
     master: Arc<Master>,
-    metrics: Registry,
+    metrics: Arc<Registry>,
     configuration: Configuration,
 }
 
 impl MasterPages {
-    /// The pages of `master`.
-    pub(crate) fn new(
-        env: &Env,
-        master: Arc<Master>,
-        calls: &Arc<rpc::Server>,
-        config: &Config,
-        identity: &Identity,
-    ) -> MasterPages {
-        let metrics = beans::master::beans(env, &master, calls, identity);
+    /// The pages of `master`, whose beans are `metrics`.
+    pub(crate) fn new(master: Arc<Master>, metrics: Arc<Registry>, config: &Config) -> MasterPages {
         MasterPages { master, metrics, configuration: configuration(config) }
     }
 
@@ -124,20 +115,18 @@ pub struct RegionServerPages {
     server: Arc<RegionServer>,
     memory: MemoryParts,
     shared: Arc<Shared>,
-    metrics: Registry,
+    metrics: Arc<Registry>,
     configuration: Configuration,
 }
 
 impl RegionServerPages {
-    /// The pages of `server`.
+    /// The pages of `server`, whose beans are `metrics`.
     pub(crate) fn new(
-        env: &Env,
         server: Arc<RegionServer>,
-        calls: &Arc<rpc::Server>,
+        metrics: Arc<Registry>,
         config: &Config,
-        (limits, identity): (&Limits, &Identity),
+        limits: &Limits,
     ) -> RegionServerPages {
-        let metrics = beans::region_server::beans(env, &server, calls, limits, identity);
         let (memory, shared) = (limits.memory, limits.shared.clone());
         RegionServerPages { server, memory, shared, metrics, configuration: configuration(config) }
     }

@@ -9,6 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use ::sinks::Role;
 use base::config::{Config, MemoryParts, RateLimiter, Sources};
 use base::env::{Env, Listener, TaskClass};
 use base::pool::Pool;
@@ -43,7 +44,7 @@ use zk::names::Names;
 
 use crate::address::advertised_host;
 use crate::arguments::StartArguments;
-use crate::beans::Identity;
+use crate::beans::{self, Identity};
 use crate::direct::Direct;
 use crate::lock::{DirectoryLock, Refused};
 use crate::log_counts::CountLines;
@@ -53,6 +54,7 @@ use crate::pages::{MasterPages, RegionServerPages};
 use crate::registry::Registry;
 use crate::services::Dispatched;
 use crate::signals::Stop;
+use crate::sinks::Sinks;
 
 /// Threads for calls of the disk that block.
 const DISK_THREADS: usize = 8;
@@ -66,15 +68,17 @@ const VARIABLES: [&str; 5] =
 /// Starts, serves until told to stop, and stops.
 pub fn run(arguments: &StartArguments) -> Result<(), String> {
     let config = load_config(arguments)?;
+    let sinks = Sinks::load(&config, arguments.config.as_deref())?;
     start_logging();
     for warning in config.warnings() {
         warn!("{warning}");
     }
+    sinks.tell();
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let runtimes = Runtimes::start(cores, cores.div_ceil(2))
         .map_err(|error| format!("cannot start threads: {error}"))?;
     let env = os::env(Arc::new(runtimes));
-    os::block_on(serve(env, config))
+    os::block_on(serve(env, config, sinks))
 }
 
 /// The options of a server that is started with these arguments in this environment.
@@ -242,7 +246,7 @@ fn make_directory(dir: &Path) -> std::io::Result<()> {
     std::fs::create_dir_all(dir)
 }
 
-async fn serve(env: Env, config: Config) -> Result<(), String> {
+async fn serve(env: Env, config: Config, sinks: Sinks) -> Result<(), String> {
     let started = env.clock.monotonic();
     let limits = Limits::of(&config, os::raise_open_files());
     let listeners = Listeners::bind(&env, &config).await?;
@@ -250,7 +254,8 @@ async fn serve(env: Env, config: Config) -> Result<(), String> {
     let stop = Stop::new();
     let node = Node::start(&env, &config, &limits, &data, &listeners, &stop).await?;
     let addresses = Addresses::of(&listeners);
-    let servers = node.serve(&env, &config, &limits, listeners);
+    let (servers, roles) = node.serve(&env, &config, &limits, listeners, &sinks);
+    ::sinks::start_all(&env, sinks.plans, &roles, &os::outside_of_sinks());
     node.initialize().await?;
     let reason = stop.listen().map_err(|error| format!("cannot wait for signals: {error}"))?;
     announce(&addresses, &limits, &config.root_dir, env.clock.monotonic() - started);
@@ -339,14 +344,15 @@ impl Node {
         Ok(Node { coordinator, names, region_server, master, store, cluster_id, files })
     }
 
-    /// Begins to answer on all ports.
+    /// Begins to answer on all ports; returns who answers calls, and what the roles show.
     fn serve(
         &self,
         env: &Env,
         config: &Config,
         limits: &Limits,
         listeners: Listeners,
-    ) -> Vec<Arc<rpc::Server>> {
+        sinks: &Sinks,
+    ) -> (Vec<Arc<rpc::Server>>, [Role; 2]) {
         let client_meta: Arc<dyn ClientMetaService> =
             Arc::new(Registry::new(self.coordinator.clone(), self.names.clone()));
         let client_meta: Arc<dyn Service> =
@@ -369,6 +375,10 @@ impl Node {
             let shared = limits.shared.clone();
             rpc::Server::sharing(env.clone(), services, options, Some(self.cluster_id.clone()), shared)
         };
+        let host = &self.master.server_name().host;
+        let of_master = sinks.traced(env, "Master", host, of_master);
+        let host = &self.region_server.name().host;
+        let of_region_server = sinks.traced(env, "RegionServer", host, of_region_server);
         let slow_calls = Arc::new(SlowCalls(self.region_server.clone()));
         let watch = slow_log_options(config).watch(slow_calls);
         let servers = vec![rpc(of_master, None), rpc(of_region_server, Some(watch))];
@@ -378,6 +388,7 @@ impl Node {
             cluster_id: self.cluster_id.clone(),
             zookeeper_quorum: listeners.zookeeper.local_addr().to_string(),
             memory_bytes: limits.memory.total,
+            sinks: sinks.plans.len() as u64,
             files: self.files.clone(),
         };
         zk::endpoint::Endpoint::new(
@@ -386,16 +397,25 @@ impl Node {
             zk::endpoint::EndpointOptions::default(),
         )
         .serve(listeners.zookeeper);
+        let of_master = Arc::new(beans::master::beans(env, &self.master, &servers[0], &identity));
+        let region_server = &self.region_server;
+        let of_region_server =
+            beans::region_server::beans(env, region_server, &servers[1], limits, &identity);
+        let of_region_server = Arc::new(of_region_server);
         if let Some(listener) = listeners.master_pages {
-            let pages = MasterPages::new(env, self.master.clone(), &servers[0], config, &identity);
+            let pages = MasterPages::new(self.master.clone(), of_master.clone(), config);
             env.spawn(TaskClass::Service, web::serve(listener, Arc::new(pages)));
         }
         if let Some(listener) = listeners.region_server_pages {
-            let about = (limits, &identity);
-            let pages = RegionServerPages::new(env, self.region_server.clone(), &servers[1], config, about);
+            let beans = of_region_server.clone();
+            let pages = RegionServerPages::new(self.region_server.clone(), beans, config, limits);
             env.spawn(TaskClass::Service, web::serve(listener, Arc::new(pages)));
         }
-        servers
+        let roles = [
+            Role { name: "Master", registry: of_master },
+            Role { name: "RegionServer", registry: of_region_server },
+        ];
+        (servers, roles)
     }
 
     async fn initialize(&self) -> Result<(), String> {

@@ -136,6 +136,26 @@ fn a_configuration_that_cannot_be_read_is_named() {
 }
 
 #[test]
+fn a_sink_that_cannot_be_meant_is_named() {
+    let dir = TempDir::new();
+    let file = dir.join("hadoop-metrics2-hbase.properties");
+    fs::write(dir.join("hbase-site.xml"), "<configuration/>").unwrap();
+    let sink = "hbase.sink.g.class=org.apache.hadoop.metrics2.sink.GraphiteSink";
+    fs::write(&file, format!("# ours\n{sink}\nhbase.sink.g.server_host=h\nhbase.sink.g.server_port=x\n"))
+        .unwrap();
+    let config = dir.join("");
+    let line = format!("{}:4: hbase.sink.g.server_port = 'x': expected a port", file.display());
+    check(&["--config", config.to_str().unwrap()], &[&line]);
+    let expression =
+        ["--set", "hbase.sink.file.filename=m", "--set", "hbase.sink.file.metric.filter.include=("];
+    check(
+        &expression,
+        &["hbase.sink.file.metric.filter.include = '(' (command line)", "no regular expression"],
+    );
+    check(&["--set", "hbase.sink.file.period=never"], &["hbase.sink.file.period", "never", "seconds"]);
+}
+
+#[test]
 fn an_option_that_means_nothing_is_named() {
     check(&["--set", "nonsense"], &["nonsense"]);
     check(&["--set", "hbase.regionserver.port=many"], &["hbase.regionserver.port", "many"]);

@@ -286,6 +286,87 @@ options! {
         /// Bytes of a unit, for quotas of capacity units that are written.
         write_unit_bytes: u64 = "hbase.quota.write.capacity.unit", "1 KiB", bytes;
     }
+    "Metrics that are sent" {
+        /// Whether the metrics of single regions are sent, which are most of all where regions are many.
+        sink_regions: bool = "grampus.sink.regions", "true", flag;
+        /// The file that metrics are put behind one another in as lines, one a record and period, as Hadoop's FileSink
+        /// writes them.
+        ///
+        /// A file that was moved away or removed is made anew.
+        file_sink: Option<PathBuf> = "hbase.sink.file.filename", "", file_or_none;
+        /// The time between two lines of a record.
+        file_sink_period_ms: u64 = "hbase.sink.file.period", "10", seconds;
+        /// Only these of its records, named as beans' parts are: `Server`, `Regions`. Beside an exclusion these are the
+        /// exceptions from it.
+        file_sink_records_included: String = "hbase.sink.file.record.filter.include", "", pattern;
+        /// None of these records. Of what is left out the values are not even asked for.
+        file_sink_records_excluded: String = "hbase.sink.file.record.filter.exclude", "", pattern;
+        /// Only these of its metrics, named as attributes of beans are; or the exceptions from an exclusion.
+        file_sink_metrics_included: String = "hbase.sink.file.metric.filter.include", "", pattern;
+        /// None of these metrics.
+        file_sink_metrics_excluded: String = "hbase.sink.file.metric.filter.exclude", "", pattern;
+        /// The host that gets metrics as StatsD's datagrams, named as Hadoop's StatsDSink names them.
+        statsd_sink_host: Option<String> = "hbase.sink.statsd.server.host", "", host_or_none;
+        /// Its port.
+        statsd_sink_port: u16 = "hbase.sink.statsd.server.port", "8125", peer_port;
+        /// The service's part of names. Empty: the role (`Master`, `RegionServer`), which it is for `JvmMetrics` in any
+        /// case.
+        statsd_sink_service: String = "hbase.sink.statsd.service.name", "", text;
+        /// Whether names begin without this host's.
+        statsd_sink_skips_hostname: bool = "hbase.sink.statsd.skip.hostname", "false", flag;
+        /// The time between two values of a metric.
+        statsd_sink_period_ms: u64 = "hbase.sink.statsd.period", "10", seconds;
+        /// Only these of its records, named as beans' parts are: `Server`, `Regions`. Beside an exclusion these are the
+        /// exceptions from it.
+        statsd_sink_records_included: String = "hbase.sink.statsd.record.filter.include", "", pattern;
+        /// None of these records. Of what is left out the values are not even asked for.
+        statsd_sink_records_excluded: String = "hbase.sink.statsd.record.filter.exclude", "", pattern;
+        /// Only these of its metrics, named as attributes of beans are; or the exceptions from an exclusion.
+        statsd_sink_metrics_included: String = "hbase.sink.statsd.metric.filter.include", "", pattern;
+        /// None of these metrics.
+        statsd_sink_metrics_excluded: String = "hbase.sink.statsd.metric.filter.exclude", "", pattern;
+        /// The host that gets metrics as lines of Graphite's protocol, with paths as Hadoop's GraphiteSink makes them.
+        ///
+        /// While it is away the newest 4 MiB of lines are kept for it.
+        graphite_sink_host: Option<String> = "hbase.sink.graphite.server_host", "", host_or_none;
+        /// Its port.
+        graphite_sink_port: u16 = "hbase.sink.graphite.server_port", "2003", peer_port;
+        /// What paths begin with.
+        graphite_sink_prefix: String = "hbase.sink.graphite.metrics_prefix", "", text;
+        /// The time between two values of a metric.
+        graphite_sink_period_ms: u64 = "hbase.sink.graphite.period", "10", seconds;
+        /// Only these of its records, named as beans' parts are: `Server`, `Regions`. Beside an exclusion these are the
+        /// exceptions from it.
+        graphite_sink_records_included: String = "hbase.sink.graphite.record.filter.include", "", pattern;
+        /// None of these records. Of what is left out the values are not even asked for.
+        graphite_sink_records_excluded: String = "hbase.sink.graphite.record.filter.exclude", "", pattern;
+        /// Only these of its metrics, named as attributes of beans are; or the exceptions from an exclusion.
+        graphite_sink_metrics_included: String = "hbase.sink.graphite.metric.filter.include", "", pattern;
+        /// None of these metrics.
+        graphite_sink_metrics_excluded: String = "hbase.sink.graphite.metric.filter.exclude", "", pattern;
+    }
+    "OpenTelemetry" {
+        /// The collector that gets metrics, and traces if there are any, by OTLP over HTTP. A build with the feature `otlp`
+        /// has this, others refuse to start with it.
+        ///
+        /// This key and those below are the ones that HBase's users give to OpenTelemetry's agent for Java.
+        otlp_endpoint: String = "otel.exporter.otlp.endpoint", "", text;
+        /// The service that metrics and traces are said to be of. Empty: `hbase-master` and `hbase-regionserver`.
+        otlp_service: String = "otel.service.name", "", text;
+        /// The time between two values of a metric.
+        otlp_period_ms: u64 = "otel.metric.export.interval", "60 s", millis;
+        /// Only these of its records, named as beans' parts are: `Server`, `Regions`. Beside an exclusion these are the
+        /// exceptions from it.
+        otlp_sink_records_included: String = "hbase.sink.otlp.record.filter.include", "", pattern;
+        /// None of these records. Of what is left out the values are not even asked for.
+        otlp_sink_records_excluded: String = "hbase.sink.otlp.record.filter.exclude", "", pattern;
+        /// Only these of its metrics, named as attributes of beans are; or the exceptions from an exclusion.
+        otlp_sink_metrics_included: String = "hbase.sink.otlp.metric.filter.include", "", pattern;
+        /// None of these metrics.
+        otlp_sink_metrics_excluded: String = "hbase.sink.otlp.metric.filter.exclude", "", pattern;
+        /// The part of calls that are traced. 0: none, and nothing is asked of any.
+        trace_ratio: f64 = "otel.traces.sampler.arg", "0", fraction;
+    }
 }
 
 /// The memory of the process in bytes, and its parts; what they leave is for everything else.

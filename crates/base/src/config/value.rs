@@ -157,6 +157,19 @@ pub(super) mod bytes_off_or_auto {
     }
 }
 
+pub(super) mod seconds {
+    pub(crate) const FORM: &str =
+        "seconds from 1 to a day, such as `10`, or with a unit: `500 ms` (at least 100), `1 min`";
+    pub(crate) fn parse(text: &str) -> super::Parsed<u64> {
+        const MS_MIN: u64 = 100;
+        const MS_MAX: u64 = 86_400_000;
+        let plain = text.parse::<u64>().ok().map(|seconds| seconds.saturating_mul(1000));
+        let millis = plain.or_else(|| super::millis::parse(text).ok());
+        let fits = |millis: &u64| (MS_MIN..=MS_MAX).contains(millis);
+        millis.filter(fits).ok_or_else(|| format!("expected {FORM}"))
+    }
+}
+
 pub(super) mod millis_or_auto {
     pub(crate) const FORM: &str = "milliseconds, with or without a unit (`1 h`, `7 d`), or `auto`";
     pub(crate) fn parse(text: &str) -> super::Parsed<Option<u64>> {
@@ -271,6 +284,13 @@ pub(super) mod port {
     }
 }
 
+pub(super) mod peer_port {
+    pub(crate) const FORM: &str = "a port from 1 to 65535";
+    pub(crate) fn parse(text: &str) -> super::Parsed<u16> {
+        text.parse().ok().filter(|port| *port > 0).ok_or_else(|| format!("expected {FORM}"))
+    }
+}
+
 pub(super) mod port_or_off {
     pub(crate) const FORM: &str = "a port; 0: any that is free; -1: none";
     pub(crate) fn parse(text: &str) -> super::Parsed<Option<u16>> {
@@ -300,6 +320,39 @@ pub(super) mod host_or_auto {
             return Err(format!("expected {FORM}"));
         }
         Ok((!text.is_empty()).then(|| text.to_owned()))
+    }
+}
+
+pub(super) mod host_or_none {
+    pub(crate) const FORM: &str = "a host name or an IP address; empty: none";
+    pub(crate) fn parse(text: &str) -> super::Parsed<Option<String>> {
+        super::host_or_auto::parse(text).map_err(|_| format!("expected {FORM}"))
+    }
+}
+
+pub(super) mod file_or_none {
+    use super::PathBuf;
+    pub(crate) const FORM: &str = "a file of this machine; empty: none";
+    pub(crate) fn parse(text: &str) -> super::Parsed<Option<PathBuf>> {
+        if text.ends_with('/') || text.contains('\0') {
+            return Err(format!("expected {FORM}"));
+        }
+        Ok((!text.is_empty()).then(|| PathBuf::from(text)))
+    }
+}
+
+pub(super) mod text {
+    pub(crate) const FORM: &str = "a text; empty: none";
+    pub(crate) fn parse(text: &str) -> super::Parsed<String> {
+        if text.contains(char::is_control) { Err(format!("expected {FORM}")) } else { Ok(text.to_owned()) }
+    }
+}
+
+pub(super) mod pattern {
+    // Compiled by who uses it, which is where its error comes from.
+    pub(crate) const FORM: &str = "a regular expression that fits a whole name; empty: none";
+    pub(crate) fn parse(text: &str) -> super::Parsed<String> {
+        super::text::parse(text).map_err(|_| format!("expected {FORM}"))
     }
 }
 
@@ -477,6 +530,22 @@ mod tests {
         for text in ["", "s", "-1", "1 fortnight", "999999999999999999 d"] {
             check(text, None);
         }
+    }
+
+    #[test]
+    fn what_sinks_need() {
+        assert_eq!(seconds::parse("10"), Ok(10_000));
+        assert_eq!(seconds::parse("250 ms"), Ok(250));
+        for text in ["0", "99 ms", "", "-1", "86401", "18446744073709551615", "often"] {
+            assert!(seconds::parse(text).is_err(), "{text}");
+        }
+        assert_eq!((peer_port::parse("1"), peer_port::parse("0").is_err()), (Ok(1), true));
+        assert_eq!(host_or_none::parse(""), Ok(None));
+        assert!(host_or_none::parse("a b").unwrap_err().contains("empty: none"));
+        assert_eq!(file_or_none::parse(""), Ok(None));
+        assert_eq!(file_or_none::parse("m.out"), Ok(Some(PathBuf::from("m.out"))));
+        assert!(file_or_none::parse("/var/log/").is_err());
+        assert!(text::parse("a\nb").is_err());
     }
 
     #[test]

@@ -5,7 +5,7 @@
 
 use std::io::Write;
 
-use crate::metrics::{Chunks, Interval, Name, Number, Show, TimesSoFar};
+use crate::metrics::{Chunks, Interval, Name, Number, Show, TimesSoFar, record_of};
 
 /// What of the beans is wanted.
 #[derive(Clone, Debug, Default)]
@@ -129,7 +129,7 @@ impl Prometheus {
 impl Show for Prometheus {
     fn begin(&mut self, _: &str, record: &str) {
         self.prefix.clear();
-        put_name(&mut self.prefix, source_of(record).chars());
+        put_name(&mut self.prefix, record_of(record).chars());
         self.prefix.push('_');
     }
 
@@ -193,16 +193,6 @@ fn put(out: &mut Vec<u8>, text: std::fmt::Arguments<'_>) {
     out.write_fmt(text).expect("memory takes what is written");
 }
 
-/// What HBase names a bean's source: its part, but a server's calls by the server, and `MetricsSystem`.
-fn source_of(record: &str) -> &str {
-    match record.split_once(",sub=") {
-        Some((server, "IPC")) => server,
-        Some(("MetricsSystem", _)) => "MetricsSystem",
-        Some((_, part)) => part,
-        None => record,
-    }
-}
-
 /// Words of `name`, which begin with capitals, in small letters with underscores between; what no name may have is one too.
 fn put_name(out: &mut String, name: impl Iterator<Item = char> + Clone) {
     let mut next = name.clone().skip(1);
@@ -256,7 +246,7 @@ mod tests {
         }
         let sources =
             ["RegionServer,sub=WAL", "RegionServer,sub=IPC", "MetricsSystem,sub=Stats", "JvmMetrics"];
-        assert_eq!(sources.map(source_of), ["WAL", "RegionServer", "MetricsSystem", "JvmMetrics"]);
+        assert_eq!(sources.map(record_of), ["WAL", "RegionServer", "MetricsSystem", "JvmMetrics"]);
     }
 
     fn shown(options: PrometheusOptions) -> String {

@@ -340,7 +340,7 @@ impl Connection<'_> {
     }
 
     fn begin(&mut self, mut request: Request, mut cost: usize, cx: &mut Context<'_>) {
-        let RequestHeader { call_id, method, priority, timeout_ms, .. } = request.header;
+        let RequestHeader { call_id, method, priority, timeout_ms, trace_info, .. } = request.header;
         let timeout = timeout_ms.map(|ms| Duration::from_millis(u64::from(ms)).max(MIN_TIMEOUT));
         let deadline = timeout.map(|timeout| self.read_at + timeout);
         if deadline.is_some_and(|deadline| self.now > deadline) {
@@ -387,6 +387,7 @@ impl Connection<'_> {
             param: request.param,
             cells: request.cells,
             connection: Arc::clone(&self.info),
+            trace_info,
             priority,
             received: self.read_at,
             deadline,

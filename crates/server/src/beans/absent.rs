@@ -376,7 +376,6 @@ pub(super) fn of_region_server(bean: &impl Fn(&str) -> Arc<Bean>) {
 
 /// The same of a master.
 pub(super) fn of_master(bean: &impl Fn(&str) -> Arc<Bean>) {
-    bean("Master,sub=Server").add(Arc::new(Plans));
     bean("Master,sub=AssignmentManager").add(Arc::new(Inconsistencies));
     bean("Master,sub=Balancer").add(Arc::new(Balancing));
     bean("Master,sub=FileSystem").add(Arc::new(LogSplits));

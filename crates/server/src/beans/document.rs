@@ -54,6 +54,47 @@ On `/jmx` there are also the beans that a Java virtual machine has, as far as th
 
 What HBase has and Grampus has not is there as 0, and listed at the end of each bean.
 
+## Metrics that are sent
+
+The same metrics go, once in a period, to whoever is named in the options (the section of this name in
+[config.md](config.md)), or in `hadoop-metrics2-hbase.properties` beside `hbase-site.xml`, which HBase's users have:
+sinks of the classes `FileSink`, `StatsDSink`, `GraphiteSink` and `PrometheusMetricsSink` (for which there is nothing
+to do), with their keys, `period`, `context` and filters by glob or regular expression. The log says at the start what
+was understood; what is not known is ignored with a warning, a value that cannot be meant stops the start.
+
+A bean is a record. Its context is its tag `Context`; its name is the bean's part (`Server`, `WAL`, `Regions`), for
+calls (`sub=IPC`) the server's (`RegionServer`, `Master`). Its tags are those of the bean, then `Context` and
+`Hostname`; of `JvmMetrics` and `UgiMetrics` `Context` is the first. So all of it is named as HBase's sinks name it:
+
+| sink | what is sent |
+|---|---|
+| file | `MILLISECONDS CONTEXT.RECORD: TAG=TEXT, …, METRIC=VALUE, …`, a line a record, behind what is in the file. Moved away by logrotate or removed, it is made anew |
+| StatsD | `[HOST.]SERVICE.CONTEXT.RECORD.METRIC:VALUE\\|TYPE` in datagrams of at most 1432 bytes, HOST without its domain, SERVICE the tag `ProcessName` where there is one |
+| Graphite | `PREFIX.CONTEXT.RECORD.TAG=TEXT.….METRIC VALUE SECONDS` over TCP |
+
+To StatsD gauges go as `g`. **Counters go as `c` with all that was counted since the start**, not with what came since
+the last time, although StatsD adds up what it gets: this is what Hadoop's StatsDSink sends, so that the figure a
+dashboard has of a flush interval is the count itself, of which it takes the derivative. A daemon that adds up for good
+(collectd's `statsd` plugin) shows sums of counts, as with HBase; its rates are of use from Graphite or Prometheus.
+Where Hadoop sends what a receiver cannot read, names differ: `:`, `|`, `@`, `#` and blanks in StatsD's are `_`, as are
+blanks in Graphite's tags; a HOST that is an address has `-` for its dots; a gauge below 0 is set to 0 first, since a
+sign means a change; without `service.name` SERVICE is the role, where Hadoop writes `null`; without `metrics_prefix` a
+path has no dot before it.
+
+A sink that cannot send costs a line in the log, told once until it can again, and its own thread, which is of low
+priority; nobody waits for it. What Graphite does not take waits for it, the newest 4 MiB, and has its time with it; it
+is tried again after pauses of up to a minute. A file gets nothing of periods in which it cannot be written. Where
+regions are many, most of all metrics are theirs: `grampus.sink.regions` leaves them out, filters anything else.
+
+A build with `--features otlp` (of crate `server`) sends to a collector of OpenTelemetry too, by OTLP over HTTP, plain:
+the options are those of OpenTelemetry's agent for Java, as HBase's users give them to it
+(`otel.exporter.otlp.endpoint` and others in [config.md](config.md)). Metrics are `hbase.CONTEXT.RECORD.METRIC`,
+counters as sums since the start, all others as gauges; tags of a record are attributes. With `otel.traces.sampler.arg`
+above 0 that part of calls is traced, by two spans as in HBase: `RpcServer.process`, from the arrival of a request to
+the end of its call, and below it one by the name of service and method (`hbase.pb.ClientService/Get`), from its
+beginning, with `rpc.system` (`HBASE_RPC`), `rpc.service` and `rpc.method`, and what went wrong as an event. A
+client's trace that comes with a request is gone on with, as it says; what a call does in regions has no spans.
+
 ";
 
 /// What is shown.
@@ -83,12 +124,14 @@ const SHOWN: &[&[Declared]] = &[
     LogInstruments::DECLARED,
     TableFigures::DECLARED,
     FileInstruments::DECLARED,
+    master::LiveServers::DECLARED,
     master::MasterFigures::DECLARED,
     master::AssignmentFigures::DECLARED,
     AssignmentInstruments::DECLARED,
     master::BalancerFigures::DECLARED,
     SnapshotInstruments::DECLARED,
     process::ProcessFigures::DECLARED,
+    process::SinkFigures::DECLARED,
 ];
 
 /// What is shown as 0.

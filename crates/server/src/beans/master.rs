@@ -15,18 +15,24 @@ const CONTEXT: &str = "master";
 const LONG_IN_TRANSITION: Duration = Duration::from_secs(60);
 
 base::figures! {
+    /// The tag that HBase has before all others: paths of metrics that are sent have tags in them, in their order.
+    pub(super) struct LiveServers in "Master,sub=Server" {
+        /// Region servers that report, with semicolons between them.
+        names: Tag = "liveRegionServers",
+    }
+}
+
+base::figures! {
     /// What a master says of the cluster.
     pub(super) struct MasterFigures in "Master,sub=Server" {
-        /// Whether it is the one that acts.
-        is_active: Tag = "isActiveMaster",
-        /// The cluster's id.
-        cluster_id: Tag = "clusterId",
-        /// Its name: host, port, start code.
-        server_name: Tag = "serverName",
         /// Where clients find it.
         zookeeper_quorum: Tag = "zookeeperQuorum",
-        /// Region servers that report, with semicolons between them.
-        live_servers: Tag = "liveRegionServers",
+        /// Its name: host, port, start code.
+        server_name: Tag = "serverName",
+        /// The cluster's id.
+        cluster_id: Tag = "clusterId",
+        /// Whether it is the one that acts.
+        is_active: Tag = "isActiveMaster",
         /// When it was started.
         start_time: Gauge<u64> = "masterStartTime" in EpochMilliseconds,
         /// When it became the one that acts: at its start.
@@ -72,6 +78,9 @@ pub(crate) fn beans(
     let registry = Registry::new(env.clock.clone(), &master.server_name().host);
     let bean = |record: &str| registry.hbase_bean(CONTEXT, record);
     let (of, of_identity) = (master.clone(), identity.clone());
+    let of_servers = master.clone();
+    bean("Master,sub=Server").read(move || live_servers(&of_servers));
+    bean("Master,sub=Server").add(Arc::new(absent::Plans));
     bean("Master,sub=Server").read(move || master_figures(&of, &of_identity));
     let of = master.clone();
     bean("Master,sub=AssignmentManager").read(move || assignment_figures(&of));
@@ -81,21 +90,25 @@ pub(crate) fn beans(
     connections::show(&bean("Master,sub=IPC"), &bean("Master,sub=Grampus"), calls);
     bean("Master,sub=Balancer").read(|| BalancerFigures { is_active: "false".into() });
     absent::of_master(&bean);
-    process::show(&registry, identity.memory_bytes, "Master");
+    process::show(&registry, identity, "Master");
     registry
+}
+
+fn live_servers(master: &Master) -> LiveServers {
+    let servers = master.context().servers.live();
+    let names: Vec<String> = servers.iter().map(|(server, _)| server.to_string()).collect();
+    LiveServers { names: names.join(";").into() }
 }
 
 fn master_figures(master: &Master, identity: &Identity) -> MasterFigures {
     let servers = master.context().servers.live();
     let regions: usize = servers.iter().map(|(_, load)| load.region_loads.len()).sum();
     let loads = servers.iter().flat_map(|(_, load)| &load.region_loads);
-    let names: Vec<String> = servers.iter().map(|(server, _)| server.to_string()).collect();
     MasterFigures {
         is_active: "true".into(),
         cluster_id: master.cluster_id().into(),
         server_name: master.server_name().to_string().into(),
         zookeeper_quorum: identity.zookeeper_quorum.as_str().into(),
-        live_servers: names.join(";").into(),
         start_time: master.server_name().start_code.into(),
         active_time: master.server_name().start_code.into(),
         initialized_time: master.initialized_ms().into(),

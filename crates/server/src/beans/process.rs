@@ -3,7 +3,7 @@
 
 use base::metrics::Registry;
 
-use crate::beans::platform;
+use crate::beans::{Identity, platform};
 use crate::log_counts::LOG_COUNTS;
 
 base::figures! {
@@ -90,17 +90,23 @@ base::absent! {
     }
 }
 
+base::figures! {
+    /// Where metrics are sent.
+    pub(super) struct SinkFigures in "MetricsSystem,sub=Stats" {
+        /// Sinks at work: all of them.
+        active: Gauge<u64> = "NumActiveSinks",
+        /// Sinks.
+        all: Gauge<u64> = "NumAllSinks",
+    }
+}
+
 base::absent! {
-    /// Metrics go nowhere by themselves: who wants them asks.
+    /// What sinks take is not counted.
     pub(super) struct NoSinks in "MetricsSystem,sub=Stats" {
         /// Sources that are asked by sinks.
         Gauge = "NumActiveSources",
         /// Sources.
         Gauge = "NumAllSources",
-        /// Sinks at work.
-        Gauge = "NumActiveSinks",
-        /// Sinks.
-        Gauge = "NumAllSinks",
         /// What sinks had no room for.
         Counter = "DroppedPubAll",
         /// What sinks took.
@@ -114,8 +120,9 @@ base::absent! {
     }
 }
 
-/// Shows the process in the beans of a `role`, which may have `limit_bytes`.
-pub(super) fn show(registry: &Registry, limit_bytes: u64, role: &'static str) {
+/// Shows the process in the beans of a `role`.
+pub(super) fn show(registry: &Registry, identity: &Identity, role: &'static str) {
+    let (limit_bytes, sinks) = (identity.memory_bytes, identity.sinks);
     let of_process = registry.hbase_bean("jvm", "JvmMetrics");
     of_process.read(move || {
         let resident = mebibytes(base::memory::resident_bytes().unwrap_or(0));
@@ -139,7 +146,9 @@ pub(super) fn show(registry: &Registry, limit_bytes: u64, role: &'static str) {
     of_process.read(|| NoVirtualMachine);
     platform::show(registry, limit_bytes);
     registry.hbase_bean("ugi", "UgiMetrics").read(|| NoLogins);
-    registry.hbase_bean("metricssystem", "MetricsSystem,sub=Stats").read(|| NoSinks);
+    let of_sinks = registry.hbase_bean("metricssystem", "MetricsSystem,sub=Stats");
+    of_sinks.read(move || SinkFigures { active: sinks.into(), all: sinks.into() });
+    of_sinks.read(|| NoSinks);
 }
 
 fn mebibytes(bytes: u64) -> f64 {

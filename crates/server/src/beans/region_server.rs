@@ -21,12 +21,12 @@ const CONTEXT: &str = "regionserver";
 base::figures! {
     /// What a region server says of itself.
     pub(super) struct ServerFigures in "RegionServer,sub=Server" {
+        /// Where clients find the cluster.
+        zookeeper_quorum: Tag = "zookeeperQuorum",
         /// Its name: host, port, start code.
         server_name: Tag = "serverName",
         /// The cluster's id.
         cluster_id: Tag = "clusterId",
-        /// Where clients find the cluster.
-        zookeeper_quorum: Tag = "zookeeperQuorum",
         /// When it was started.
         start_time: Gauge<u64> = "regionServerStartTime" in EpochMilliseconds,
         /// Memory that memstores take.
@@ -224,7 +224,7 @@ pub(crate) fn beans(
     connections::show(&bean("RegionServer,sub=IPC"), &own, calls);
     bean("RegionServer,sub=WAL").add(server.log_instruments().clone());
     absent::of_region_server(&bean);
-    process::show(&registry, identity.memory_bytes, "RegionServer");
+    process::show(&registry, identity, "RegionServer");
     registry
 }
 

@@ -1,12 +1,13 @@
-//! TCP as a [`Network`].
+//! TCP as a [`Network`], and UDP for metrics.
 #![allow(clippy::disallowed_methods, reason = "this is the network that all others take through Env")]
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs, UdpSocket};
 use std::time::Duration;
 
 use base::BoxFuture;
 use base::env::{Incoming, Listener, Network, Stream};
+use sinks::{Datagrams, Udp};
 use tokio::net::{TcpListener, TcpStream};
 
 /// TCP sockets of this machine. Small writes go out at once (no Nagle).
@@ -63,4 +64,38 @@ fn incoming(stream: TcpStream, peer: SocketAddr, listening: SocketAddr) -> io::R
     let plain = stream.into_std()?;
     let open = Box::new(move || Ok(Box::new(TcpStream::from_std(plain)?) as Box<dyn Stream>));
     Ok(Incoming { peer, local, open })
+}
+
+/// UDP sockets of this machine.
+pub struct UdpNetwork;
+
+impl Udp for UdpNetwork {
+    fn connect(&self, host: &str, port: u16) -> io::Result<Box<dyn Datagrams>> {
+        let mut failed = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
+        for address in (host, port).to_socket_addrs()? {
+            let any: SocketAddr = match address {
+                SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
+                SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
+            };
+            let connected = UdpSocket::bind(any).and_then(|socket| {
+                socket.connect(address)?;
+                // A full buffer loses a datagram rather than time.
+                socket.set_nonblocking(true)?;
+                Ok(socket)
+            });
+            match connected {
+                Ok(socket) => return Ok(Box::new(Datagram(socket))),
+                Err(error) => failed = error,
+            }
+        }
+        Err(failed)
+    }
+}
+
+struct Datagram(UdpSocket);
+
+impl Datagrams for Datagram {
+    fn send(&mut self, datagram: &[u8]) -> io::Result<()> {
+        self.0.send(datagram).map(|_| ())
+    }
 }

@@ -8,6 +8,7 @@
 //! * [`config`], [`memory`]: options declared once (key, default, form, effect), and the memory there is;
 //! * [`pages`]: memory in whole pages that goes back to the system when it is let go;
 //! * [`metrics`]: counters and gauges that `/jmx` shows; histograms and meters;
+//! * [`history`]: the last hour of a handful of figures, kept in process;
 //! * [`testing`]: an [`env::Env`] from a seed, for the tests of every crate.
 //!
 //! Knows nothing about: cells, files' formats, protobuf, tables.
@@ -16,6 +17,7 @@ pub mod checksum;
 pub mod compression;
 pub mod config;
 pub mod env;
+pub mod history;
 pub mod memory;
 pub mod metrics;
 pub mod pages;

@@ -32,6 +32,20 @@ impl Servers {
         self.lock().iter().map(|(server, load)| (server.clone(), load.clone())).collect()
     }
 
+    /// Rows read and mutations in all regions that are open, as last reported.
+    pub fn requests(&self) -> (u64, u64) {
+        let live = self.lock();
+        let regions = live.values().flat_map(|load| &load.region_loads);
+        regions.fold((0, 0), |(reads, writes), region| {
+            (reads + region.read_requests_count(), writes + region.write_requests_count())
+        })
+    }
+
+    /// How many servers are live.
+    pub fn count(&self) -> usize {
+        self.lock().len()
+    }
+
     /// Whether `server` is live.
     pub fn is_live(&self, server: &ServerName) -> bool {
         self.lock().contains_key(server)

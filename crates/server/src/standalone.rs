@@ -48,7 +48,7 @@ use crate::lock::{DirectoryLock, Refused};
 use crate::log_counts::CountLines;
 use crate::notify;
 use crate::os::{self, Runtimes};
-use crate::pages::{MasterPages, RegionServerPages};
+use crate::pages::{MasterPages, Peers, RegionServerPages};
 use crate::registry::Registry;
 use crate::services::Dispatched;
 use crate::signals::Stop;
@@ -382,12 +382,17 @@ impl Node {
             zk::endpoint::EndpointOptions::default(),
         )
         .serve(listeners.zookeeper);
+        let peers = Peers {
+            master: address_of(self.master.server_name(), listeners.master_pages.as_deref()),
+            region_server: address_of(self.region_server.name(), listeners.region_server_pages.as_deref()),
+        };
         if let Some(listener) = listeners.master_pages {
-            let pages = MasterPages::new(env, self.master.clone(), &servers[0], config, &identity);
+            let about = (&identity, &peers);
+            let pages = MasterPages::new(env, self.master.clone(), &servers[0], config, about);
             env.spawn(TaskClass::Service, web::serve(listener, Arc::new(pages)));
         }
         if let Some(listener) = listeners.region_server_pages {
-            let about = (limits, &identity);
+            let about = (limits, &identity, &peers);
             let pages = RegionServerPages::new(env, self.region_server.clone(), &servers[1], config, about);
             env.spawn(TaskClass::Service, web::serve(listener, Arc::new(pages)));
         }
@@ -417,6 +422,11 @@ impl Node {
         info!("stopped");
         Ok(())
     }
+}
+
+/// Where browsers find the pages at `listener`.
+fn address_of(server: &ServerName, listener: Option<&dyn Listener>) -> Option<String> {
+    listener.map(|listener| Peers::address(server, listener.local_addr().port()))
 }
 
 fn port_of(listener: Option<&dyn Listener>) -> u16 {

@@ -1,0 +1,81 @@
+//! The series of a master.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use base::env::Env;
+use base::history::{History, Moment, Rate, Unit};
+use master::Master;
+use master::procedure::executor::Progress;
+
+use super::{Declared, Quantiles, Spread, region_server, series};
+
+/// What is taken at one moment.
+pub(crate) struct Sample {
+    reads: Option<f64>,
+    writes: Option<f64>,
+    calls: Quantiles,
+    servers: usize,
+    regions: usize,
+    in_transition: usize,
+    procedures: usize,
+    resident_bytes: Option<u64>,
+    cpu: Option<f64>,
+}
+
+/// The series, in the order of the page.
+pub(crate) const SERIES: &[Declared<Sample>] = &[
+    series(
+        "reads",
+        Unit::PerSecond,
+        "Rows read in all regions that are open, as servers reported.",
+        |of: &Sample| of.reads,
+    ),
+    series("writes", Unit::PerSecond, "Mutations made in them.", |of| of.writes),
+    series("call_p50", Unit::Microseconds, "Half of all calls of the master took no longer.", |of| {
+        of.calls[0]
+    }),
+    series("call_p99", Unit::Microseconds, "The same of 99 in a hundred.", |of| of.calls[1]),
+    series("servers", Unit::Count, "Region servers that report.", |of| Some(of.servers as f64)),
+    series("regions", Unit::Count, "Regions that there are.", |of| Some(of.regions as f64)),
+    series("in_transition", Unit::Count, "Regions that are being opened, closed, moved or split.", |of| {
+        Some(of.in_transition as f64)
+    }),
+    series("procedures", Unit::Count, "Procedures that have not ended.", |of| Some(of.procedures as f64)),
+    series("resident_bytes", Unit::Bytes, "Memory that the process has.", |of| {
+        of.resident_bytes.map(|bytes| bytes as f64)
+    }),
+    series("cpu", Unit::Cores, "Processors that the process kept busy.", |of| of.cpu),
+];
+
+/// Keeps the last hour of `master`, whose calls come in at `calls`.
+pub(crate) fn keep(
+    env: &Env,
+    period: Duration,
+    master: &Arc<Master>,
+    calls: &Arc<rpc::Server>,
+) -> Arc<History> {
+    let (master, calls) = (master.clone(), calls.clone());
+    let (mut reads, mut writes, mut cpu_us) = (Rate::default(), Rate::default(), Rate::default());
+    let mut times = Spread::default();
+    super::keep(env, period, SERIES, move |now: Moment| {
+        let context = master.context();
+        let (rows_read, mutations) = context.servers.requests();
+        let (regions, in_transition) = context.assignment.counts();
+        Sample {
+            reads: reads.at(now, rows_read),
+            writes: writes.at(now, mutations),
+            calls: times.of(calls.instruments().total_time.micros()),
+            servers: context.servers.count(),
+            regions,
+            in_transition,
+            procedures: running(&master),
+            resident_bytes: base::memory::resident_bytes(),
+            cpu: region_server::cores(&mut cpu_us, now),
+        }
+    })
+}
+
+fn running(master: &Master) -> usize {
+    master.procedures().list().iter().filter(|(_, status)| status.progress == Progress::Running).count()
+}

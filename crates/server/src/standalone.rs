@@ -426,7 +426,7 @@ impl Node {
 
 /// Where browsers find the pages at `listener`.
 fn address_of(server: &ServerName, listener: Option<&dyn Listener>) -> Option<String> {
-    listener.map(|listener| Peers::address(server, listener.local_addr().port()))
+    listener.map(|listener| Peers::address(server, listener.local_addr().port()) + "/")
 }
 
 fn port_of(listener: Option<&dyn Listener>) -> u16 {

@@ -5,6 +5,9 @@ use base::history::Unit;
 /// What a missing value is shown as.
 pub(crate) const NOTHING: &str = "–";
 
+/// Whole numbers below are shown with all of their digits.
+const COUNT_MAX: f64 = 100_000.0;
+
 /// A whole number with commas: `1,234,567`.
 pub(crate) fn exact(value: u64) -> String {
     let digits = value.to_string();
@@ -43,6 +46,7 @@ fn scaled(value: f64, base: f64, steps: &[&'static str]) -> (String, &'static st
 /// A number and its unit, apart.
 pub(crate) fn parts(value: f64, unit: Unit) -> (String, String) {
     let (number, unit) = match unit {
+        Unit::Count if value.fract() == 0.0 && (0.0..COUNT_MAX).contains(&value) => (exact(value as u64), ""),
         Unit::Count => scaled(value, 1000.0, &["", "k", "M", "G", "T"]),
         Unit::PerSecond => scaled(value, 1000.0, &["/s", "k/s", "M/s", "G/s"]),
         Unit::Bytes => scaled(value, 1024.0, &["B", "KiB", "MiB", "GiB", "TiB", "PiB"]),
@@ -110,7 +114,9 @@ mod tests {
         for (value, unit, expected) in [
             (0.0, Unit::Count, "0"),
             (999.0, Unit::Count, "999"),
+            (1006.0, Unit::Count, "1,006"),
             (999.6, Unit::Count, "1 k"),
+            (1_234_567.0, Unit::Count, "1.23 M"),
             (12_345.0, Unit::PerSecond, "12.3 k/s"),
             (0.25, Unit::PerSecond, "0.25 /s"),
             (1536.0, Unit::Bytes, "1.5 KiB"),

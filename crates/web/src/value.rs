@@ -38,6 +38,7 @@ pub struct Value {
     address: Option<String>,
     is_number: bool,
     is_key: bool,
+    is_whole: bool,
     level: Option<Level>,
 }
 
@@ -105,7 +106,7 @@ impl Value {
 
     /// All of a key, however long.
     pub fn whole_key(key: &[u8]) -> Value {
-        Value { text: key.escape_ascii().to_string(), is_key: true, ..Value::default() }
+        Value { text: key.escape_ascii().to_string(), is_key: true, is_whole: true, ..Value::default() }
     }
 
     /// Nothing.
@@ -151,7 +152,7 @@ impl Value {
         let level = self.level.map(Level::class);
         html! {
             @match (self.is_key, level) {
-                (true, _) => code { (inner) },
+                (true, _) => code class=[self.is_whole.then_some("whole")] { (inner) },
                 (false, Some(level)) => span class={ "mark " (level) } { (inner) },
                 (false, None) => (inner),
             }

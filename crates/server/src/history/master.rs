@@ -56,15 +56,14 @@ pub(crate) fn keep(
     calls: &Arc<rpc::Server>,
 ) -> Arc<History> {
     let (master, calls) = (master.clone(), calls.clone());
-    let (mut reads, mut writes, mut cpu_us) = (Rate::default(), Rate::default(), Rate::default());
-    let mut times = Spread::default();
+    let (mut requests, mut cpu_us, mut times) = (Reported::default(), Rate::default(), Spread::default());
     super::keep(env, period, SERIES, move |now: Moment| {
         let context = master.context();
-        let (rows_read, mutations) = context.servers.requests();
+        let (reads, writes) = requests.at(context.servers.requests());
         let (regions, in_transition) = context.assignment.counts();
         Sample {
-            reads: reads.at(now, rows_read),
-            writes: writes.at(now, mutations),
+            reads,
+            writes,
             calls: times.of(calls.instruments().total_time.micros()),
             servers: context.servers.count(),
             regions,
@@ -76,6 +75,41 @@ pub(crate) fn keep(
     })
 }
 
+/// How fast counts grow that servers report: from report to report, for samples do not come when they do.
+#[derive(Default)]
+struct Reported {
+    reported_ms: u64,
+    reads: Rate,
+    writes: Rate,
+    last: (Option<f64>, Option<f64>),
+}
+
+impl Reported {
+    /// Reads and writes in a second, where there were so many of both at the last report.
+    fn at(&mut self, (reads, writes, reported_ms): (u64, u64, u64)) -> (Option<f64>, Option<f64>) {
+        if reported_ms > self.reported_ms {
+            self.reported_ms = reported_ms;
+            let at = Moment { wall_ms: reported_ms, monotonic: Duration::from_millis(reported_ms) };
+            self.last = (self.reads.at(at, reads), self.writes.at(at, writes));
+        }
+        self.last
+    }
+}
+
 fn running(master: &Master) -> usize {
     master.procedures().list().iter().filter(|(_, status)| status.progress == Progress::Running).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_reported_grows_from_report_to_report() {
+        let mut requests = Reported::default();
+        assert_eq!(requests.at((100, 10, 50_000)), (None, None));
+        assert_eq!(requests.at((400, 40, 53_000)), (Some(100.0), Some(10.0)));
+        assert_eq!(requests.at((400, 40, 53_000)), (Some(100.0), Some(10.0)), "until the next report");
+        assert_eq!(requests.at((10, 70, 56_000)), (None, Some(10.0)), "a region with many was closed");
+    }
 }

@@ -219,14 +219,19 @@ impl Span {
         let all = self.period.as_secs_f64() * count as f64;
         let back = |share: f64| {
             let seconds = all * share;
-            if seconds >= 90.0 {
-                format!("−{:.0} min", seconds / 60.0)
+            if all < 120.0 {
+                format!("−{} s", tenths(seconds))
             } else {
-                format!("−{seconds:.0} s")
+                format!("−{} min", tenths(seconds / 60.0))
             }
         };
         [back(1.0), back(0.75), back(0.5), back(0.25), "now".to_owned()]
     }
+}
+
+/// With a tenth, if there is one.
+fn tenths(value: f64) -> f64 {
+    (value * 10.0).round() / 10.0
 }
 
 /// What heights mean.
@@ -402,6 +407,15 @@ mod tests {
         assert!(text.contains("<title>22:12:30 UTC\n&lt;reads&gt; 1.5 k/s</title>"), "{text}");
         assert!(text.contains("<b>20 /s</b>") && text.contains("−60 min") && text.contains("now"), "{text}");
         assert!(!text.contains("Nothing in this time") && !text.contains("<reads>"));
+    }
+
+    #[test]
+    fn times_below_a_plot_are_exact() {
+        let labels =
+            |period_ms, count| Span { period: Duration::from_millis(period_ms), end_ms: 0 }.labels(count);
+        assert_eq!(labels(10_000, 360), ["−60 min", "−45 min", "−30 min", "−15 min", "now"]);
+        assert_eq!(labels(1000, 360), ["−6 min", "−4.5 min", "−3 min", "−1.5 min", "now"]);
+        assert_eq!(labels(100, 360), ["−36 s", "−27 s", "−18 s", "−9 s", "now"]);
     }
 
     #[test]

@@ -66,7 +66,9 @@ fn thinned(values: &[f32]) -> Vec<f32> {
 }
 
 pub(super) fn render(tiles: &[Tile]) -> Markup {
-    html! { section class="tiles" aria-label="Key figures" { @for tile in tiles { (tile.render()) } } }
+    // Rows that are full, where there is room for them.
+    let class = if tiles.len().is_multiple_of(5) { "tiles five" } else { "tiles" };
+    html! { section class=(class) aria-label="Key figures" { @for tile in tiles { (tile.render()) } } }
 }
 
 #[cfg(test)]

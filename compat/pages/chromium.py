@@ -1,5 +1,4 @@
 """A headless Chromium that a script drives by the DevTools protocol, over two pipes: nothing but Python's own library is needed."""
-import base64
 import json
 import os
 import select
@@ -97,8 +96,11 @@ class Browser:
 
     def open(self, address):
         """Loads a page; returns its status, and what the browser had to complain about."""
+        return self._loaded(address, lambda: self.ask("Page.navigate", url=address))
+
+    def _loaded(self, address, load):
         self.events.clear()
-        self.ask("Page.navigate", url=address)
+        load()
         end = time.monotonic() + PATIENCE_S
         while not any(event.get("method") == "Page.loadEventFired" for event in self.events):
             self.events.append(self._next(max(0.1, end - time.monotonic())))
@@ -130,10 +132,13 @@ class Browser:
             raise RuntimeError(result["exceptionDetails"]["text"])
         return result["result"].get("value")
 
-    def screenshot(self, path, height_max=None):
-        """The whole page as a picture, or the upper part of it."""
+    def click(self, expression):
+        """Does what a click does that leads to another page; the same as for `open`, with the address it led to."""
+        return self._loaded(None, lambda: self.evaluate(f"void ({expression})")) + (self.evaluate("location.href"),)
+
+    def screenshot(self, height_max=None):
+        """The whole page as a picture, or the upper part of it: PNG in Base64."""
         size = self.ask("Page.getLayoutMetrics")["cssContentSize"]
-        clip = {"x": 0, "y": 0, "width": size["width"], "height": min(size["height"], height_max or size["height"]), "scale": 1}
-        data = self.ask("Page.captureScreenshot", format="png", clip=clip, captureBeyondViewport=True)["data"]
-        with open(path, "wb") as file:
-            file.write(base64.b64decode(data))
+        height = int(min(size["height"], height_max or size["height"]))
+        clip = {"x": 0, "y": 0, "width": int(size["width"]), "height": height, "scale": 1}
+        return self.ask("Page.captureScreenshot", format="png", clip=clip, captureBeyondViewport=True)["data"]

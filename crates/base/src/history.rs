@@ -1,10 +1,11 @@
 //! The last hour of a process, kept by itself: a handful of series in a ring of fixed size.
 //!
-//! Somebody takes a sample every period and hands in the time and a value for each series ([`History::note`]); who looks
-//! gets all of them as they stand ([`History::window`]). Invariants:
+//! Somebody takes a sample every period and hands in the time and a value for each series ([`History::note`]); who
+//! looks gets all of them as they stand ([`History::window`]). Invariants:
 //!
 //! * memory is taken once: four bytes for each value;
-//! * a value stands at the time it was taken at. Periods without a sample are gaps, and so are values that could not be told;
+//! * a value stands at the time it was taken at. Periods without a sample are gaps, and so are values that could not
+//!   be told;
 //! * nothing is taken for a gap that is only late: a sample that comes one or two periods late tells of those too.
 //!
 //! Not here: what is sampled, and how it is drawn.
@@ -124,8 +125,8 @@ impl History {
         self.period - Duration::from_nanos(u64::try_from(into).unwrap_or(0))
     }
 
-    /// Takes the values of `now`, one for each series; `None` is a gap. The second sample of a period takes the place of the
-    /// first.
+    /// Takes the values of `now`, one for each series; `None` is a gap. The second sample of a period takes the place
+    /// of the first.
     ///
     /// # Panics
     /// If there are not as many values as series.
@@ -244,8 +245,8 @@ pub struct Rate {
 }
 
 impl Rate {
-    /// In a second since the last call, of a counter that stands at `count`; `None` at the first call, and where the counter
-    /// was set back.
+    /// In a second since the last call, of a counter that stands at `count`; `None` at the first call, and where the
+    /// counter was set back.
     pub fn at(&mut self, now: Moment, count: u64) -> Option<f64> {
         let (then, before) = self.before.replace((now.monotonic, count))?;
         let seconds = now.monotonic.checked_sub(then)?.as_secs_f64();

@@ -1,7 +1,8 @@
 //! What is kept of the last hour: a sample of each role every ten seconds, by a thread of low priority.
 //!
-//! A series is declared once, with the way its value is taken from a sample. Samples are read where the beans are read, without
-//! going through regions, and end nobody's intervals: times are told of the time since the sample before.
+//! A series is declared once, with the way its value is taken from a sample. Samples are read where the beans are
+//! read, without going through regions, and end nobody's intervals: times are told of the time since the sample
+//! before.
 
 pub(crate) mod master;
 pub(crate) mod region_server;
@@ -58,8 +59,8 @@ async fn take_samples<S>(
     }
 }
 
-/// Half of some times were no longer than the first of these, in microseconds; of a hundred 99; of a thousand 999. None where
-/// there were none.
+/// Half of some times were no longer than the first of these, in microseconds; of a hundred 99; of a thousand 999.
+/// None where there were none.
 type Quantiles = [Option<f64>; 3];
 
 /// Times since the sample before.

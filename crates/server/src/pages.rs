@@ -1,6 +1,7 @@
 //! What the pages of both roles show: figures of this moment and of the last hour, as values.
 //!
-//! A page is made when somebody asks for it, by a thread of low priority; nothing here is asked by a request of a client.
+//! A page is made when somebody asks for it, by a thread of low priority; nothing here is asked by a request of a
+//! client.
 
 mod common;
 mod master;

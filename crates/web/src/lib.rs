@@ -1,7 +1,8 @@
 //! Layer 7: the pages of both roles: status pages, `/history`, `/jmx`, `/prometheus` and `/conf`.
 //!
-//! The server hands in what is to be shown as plain values ([`Facts`], [`Page`]); nothing here asks a role for anything. What
-//! takes long to write is written by threads of low priority, so a page does not slow down a request. HBase's paths are kept.
+//! The server hands in what is to be shown as plain values ([`Facts`], [`Page`]); nothing here asks a role for
+//! anything. What takes long to write is written by threads of low priority, so a page does not slow down a request.
+//! HBase's paths are kept.
 //!
 //! * [`section`]: the parts of a page; [`Value`]: a value in them;
 //! * [`Query`]: what stands behind the question mark of an address; [`Refusal`]: why a page is not shown.
@@ -80,6 +81,7 @@ pub enum Found {
 pub async fn serve(listener: Box<dyn Listener>, facts: Arc<dyn Facts>) {
     let mut router = Router::new()
         .route("/", get(root))
+        .route("/favicon.ico", get(icon))
         .route("/history", get(history_json))
         .route("/jmx", get(jmx))
         .route("/prometheus", get(prometheus))
@@ -147,6 +149,10 @@ impl Role {
 
 async fn root(State(role): OfRole) -> Redirect {
     Redirect::temporary(role.facts.status_path())
+}
+
+async fn icon() -> Response {
+    ([(header::CONTENT_TYPE, "image/svg+xml")], page::ICON_SVG).into_response()
 }
 
 async fn page(State(role): OfRole, uri: Uri) -> Response {
@@ -222,7 +228,8 @@ fn is_name(callback: &str) -> bool {
     callback.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_.$".contains(&byte))
 }
 
-/// `/prometheus[?qry=PART][&description=true]`: all metrics, or those with this part in their names, as HBase 2.6 answers.
+/// `/prometheus[?qry=PART][&description=true]`: all metrics, or those with this part in their names, as HBase 2.6
+/// answers.
 async fn prometheus(State(role): OfRole, LooseQuery(query): LooseQuery<HashMap<String, String>>) -> Response {
     let options = PrometheusOptions {
         containing: query.get("qry").cloned(),

@@ -8,10 +8,10 @@ use crate::section::Section;
 
 /// Colours and measures of all pages; follows the reader's preference for light or dark.
 const STYLE: &str = include_str!("style.css");
-/// A drawing in the tab; without one browsers ask for `/favicon.ico`.
-const ICON: &str = "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 32 32'%3E%3Crect \
-    width='32' height='32' rx='7' fill='%230f5f8c'/%3E%3Cpath d='M6 19c3-8 12-11 20-8-3 1-4 3-4 5 0 4-4 7-9 7-3 \
-    0-6-1-7-4z' fill='white'/%3E%3C/svg%3E";
+/// A drawing in the tab, where browsers look for one.
+pub(crate) const ICON_SVG: &str = "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 32 32\"><rect width=\"32\" \
+    height=\"32\" rx=\"7\" fill=\"#0f5f8c\"/><path d=\"M6 19c3-8 12-11 20-8-3 1-4 3-4 5 0 4-4 7-9 7-3 0-6-1-7-4z\" \
+    fill=\"white\"/></svg>";
 /// Seconds between two loads of a page that is loaded again by itself, where nobody says otherwise.
 const REFRESH_S: usize = 10;
 /// No longer than this.
@@ -109,7 +109,7 @@ fn whole(frame: &Frame, path: &str, title: &str, refresh: Option<usize>, body: &
                 meta name="color-scheme" content="light dark";
                 @if let Some(seconds) = refresh { meta http-equiv="refresh" content=(seconds); }
                 title { (title) " · " (frame.role) " · " (frame.server) }
-                link rel="icon" href=(ICON);
+                link rel="icon" type="image/svg+xml" href="/favicon.ico";
                 style { (PreEscaped(STYLE)) }
             }
             body {
@@ -179,8 +179,7 @@ mod tests {
     fn nothing_is_fetched_from_elsewhere_and_nothing_is_a_script() {
         let text = rendered("").unwrap();
         for word in ["<script", "http://", "https://", "@import", "url("] {
-            let found = text.replace("http://www.w3.org/2000/svg", "").contains(word);
-            assert!(!found, "{word}");
+            assert!(!text.contains(word), "{word}");
         }
     }
 }

@@ -21,6 +21,8 @@ pub use table::{Column, Filter, Pager, Row, Table};
 pub use tiles::Tile;
 
 /// A part of a page.
+// There are ten of them on a page.
+#[allow(clippy::large_enum_variant)]
 pub enum Section {
     /// What somebody should look at; that there is nothing, if there is nothing.
     Findings(Vec<Finding>),

@@ -9,6 +9,7 @@ use master::Master;
 use master::procedure::executor::Progress;
 
 use super::{Declared, Quantiles, Spread, region_server, series};
+use crate::log_counts::LOG_COUNTS;
 
 /// What is taken at one moment.
 pub(crate) struct Sample {
@@ -19,6 +20,7 @@ pub(crate) struct Sample {
     regions: usize,
     in_transition: usize,
     procedures: usize,
+    errors: u64,
     resident_bytes: Option<u64>,
     cpu: Option<f64>,
 }
@@ -45,6 +47,7 @@ pub(crate) const SERIES: &[Declared<Sample>] = &[
     series("resident_bytes", Unit::Bytes, "Memory that the process has.", |of| {
         of.resident_bytes.map(|bytes| bytes as f64)
     }),
+    series("errors", Unit::Count, "Errors that were logged since the start.", |of| Some(of.errors as f64)),
     series("cpu", Unit::Cores, "Processors that the process kept busy.", |of| of.cpu),
 ];
 
@@ -69,6 +72,7 @@ pub(crate) fn keep(
             regions,
             in_transition,
             procedures: running(&master),
+            errors: LOG_COUNTS.now()[0],
             resident_bytes: base::memory::resident_bytes(),
             cpu: region_server::cores(&mut cpu_us, now),
         }

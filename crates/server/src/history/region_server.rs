@@ -8,6 +8,7 @@ use base::history::{History, Moment, Rate, Unit};
 use regionserver::RegionServer;
 
 use super::{Declared, Quantiles, Spread, series};
+use crate::log_counts::LOG_COUNTS;
 
 /// What is taken at one moment.
 #[derive(Default)]
@@ -23,6 +24,9 @@ pub(crate) struct Sample {
     sent: Option<f64>,
     logged: Option<f64>,
     failed: Option<f64>,
+    refused_calls: Option<f64>,
+    refused_writes: Option<f64>,
+    errors: u64,
     cache_hits: Option<f64>,
     memstore_bytes: u64,
     cache_bytes: u64,
@@ -57,6 +61,15 @@ pub(crate) const SERIES: &[Declared<Sample>] = &[
     series("bytes_in", Unit::BytesPerSecond, "Bytes read from clients.", |of| of.received),
     series("bytes_out", Unit::BytesPerSecond, "Bytes that clients took.", |of| of.sent),
     series("failed_calls", Unit::PerSecond, "Calls that failed, for whatever reason.", |of| of.failed),
+    series("refused_calls", Unit::PerSecond, "Calls refused because there was no room for them.", |of| {
+        of.refused_calls
+    }),
+    series(
+        "refused_writes",
+        Unit::PerSecond,
+        "Mutations refused because their region had no room for them.",
+        |of| of.refused_writes,
+    ),
     series("connections", Unit::Count, "Connections that are open.", |of| Some(of.connections as f64)),
     series("memstore_bytes", Unit::Bytes, "Memory that memstores take.", |of| Some(of.memstore_bytes as f64)),
     series("cache_bytes", Unit::Bytes, "Memory that cached blocks take.", |of| Some(of.cache_bytes as f64)),
@@ -85,6 +98,7 @@ pub(crate) const SERIES: &[Declared<Sample>] = &[
     }),
     series("sync_p99", Unit::Microseconds, "The same of 99 in a hundred.", |of| of.syncs[1]),
     series("log_bytes", Unit::BytesPerSecond, "Bytes written to logs.", |of| of.logged),
+    series("errors", Unit::Count, "Errors that were logged since the start.", |of| Some(of.errors as f64)),
     series("cpu", Unit::Cores, "Processors that the process kept busy.", |of| of.cpu),
 ];
 
@@ -119,6 +133,8 @@ struct Rates {
     sent: Rate,
     logged: Rate,
     failed: Rate,
+    refused_calls: Rate,
+    refused_writes: Rate,
     hits: Rate,
     misses: Rate,
     cpu_us: Rate,
@@ -154,6 +170,8 @@ impl Sampler {
         sample.received = self.rates.received.at(now, calls.received.get());
         sample.sent = self.rates.sent.at(now, calls.sent.get());
         sample.failed = self.rates.failed.at(now, calls.exceptions.get());
+        sample.refused_calls = self.rates.refused_calls.at(now, self.calls.shared().calls_refused());
+        sample.refused_writes = self.rates.refused_writes.at(now, of_server.blocked_requests.get());
         sample.connections = self.calls.connections();
     }
 
@@ -175,6 +193,7 @@ impl Sampler {
         sample.compactions = schedule.compactions().running();
         sample.syncs = self.spreads.syncs.of(log.sync_time.micros());
         sample.logged = self.rates.logged.at(now, log.written_bytes.get());
+        [sample.errors, ..] = LOG_COUNTS.now();
         sample.cpu = cores(&mut self.rates.cpu_us, now);
     }
 }

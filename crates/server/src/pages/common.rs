@@ -11,8 +11,6 @@ use cell::schema::TableName;
 use web::section::Finding;
 use web::{Frame, Refusal, Value};
 
-use crate::log_counts::LOG_COUNTS;
-
 /// The options in force, as `/conf` shows them.
 pub(super) type Configuration = Vec<(String, String, String)>;
 
@@ -82,15 +80,12 @@ impl Common {
     }
 }
 
-/// That errors were logged, if some were.
-pub(super) fn errors_logged() -> Option<Finding> {
-    let [errors, ..] = LOG_COUNTS.now();
-    let what = match errors {
-        0 => return None,
-        1 => "One error was logged since the start; the log says which.".to_owned(),
-        many => format!("{many} errors were logged since the start; the log says which."),
-    };
-    Some(Finding::warning(what))
+/// That errors were logged in the time that is kept, if some were.
+pub(super) fn errors_logged(window: &Window) -> Option<Finding> {
+    let known = || window.of("errors").iter().filter(|value| !value.is_nan());
+    let errors = known().next_back()? - known().next()?;
+    let what = format!("Errors that were logged in the last hour: {errors}. The log says which.");
+    (errors > 0.0).then(|| Finding::warning(what))
 }
 
 /// A region by its encoded name, all of its name in the title.

@@ -186,7 +186,7 @@ fn what_happened_stands_on_the_pages() {
     assert!(master.contains("<code>shop</code>") && master.contains("Every region is where it should be."));
     let table = pages.page(pages.master(), "/table.jsp?name=shop:carts");
     assert!(table.contains("ENABLED") && table.contains("OPEN"), "{table}");
-    assert_eq!(row(&between(&table, "<h2>Families", "</section>").to_owned(), "<code>f</code>")[1], "7");
+    assert_eq!(row(between(&table, "<h2>Families", "</section>"), "<code>f</code>")[1], "7");
     let procedures = pages.page(pages.master(), "/procedures.jsp");
     let created = row(&procedures, "CreateTable");
     assert_eq!((&created[2][..], &created[3][..]), ("shop:carts", "SUCCESS"), "{created:?}");

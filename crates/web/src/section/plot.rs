@@ -1,7 +1,7 @@
 //! Figures over time, as lines.
 //!
-//! Lines are SVG that is stretched to the width there is; what is to be read stands beside it as text of the page, so that
-//! it is as large on a phone. A pointer over a plot is told the figures of that minute by titles.
+//! Lines are SVG that is stretched to the width there is; what is to be read stands beside it as text of the page, so
+//! that it is as large on a phone. A pointer over a plot is told the figures of that minute by titles.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -229,9 +229,9 @@ impl Span {
     }
 }
 
-/// With a tenth, if there is one.
+/// With a tenth where that is worth telling.
 fn tenths(value: f64) -> f64 {
-    (value * 10.0).round() / 10.0
+    if value < 10.0 { (value * 10.0).round() / 10.0 } else { value.round() }
 }
 
 /// What heights mean.

@@ -44,7 +44,7 @@ impl SlowRequests {
                 }
                 div class="card scroll" tabindex="0" role="region" aria-label=(self.heading) {
                     table class="slow" {
-                        thead { tr { th { "Ended" } th { "Request" } th { "Where" } th class="n" { "Took" } th { "Phases" } } }
+                        thead { tr { th { "Ended" } th { "Request" } th class="n" { "Took" } th { "Phases" } th { "Where" } } }
                         tbody { @for request in &self.requests { (self.row(request, longest)) } }
                     }
                 }
@@ -58,9 +58,9 @@ impl SlowRequests {
             tr {
                 td title=(units::moment(request.ended_ms)) { (units::time_of_day(request.ended_ms)) }
                 td { (request.kind) }
-                td { (request.subject.render()) }
                 td class="n" { (shown(request.took)) }
                 td { (self.bar(request, longest)) }
+                td { (request.subject.render()) }
             }
         }
     }

@@ -106,8 +106,8 @@ impl Column {
 }
 
 impl Pager {
-    /// Cuts `count` rows into pages of `size`, and says which rows the page is that the query asks for by `name`. A page
-    /// behind the last is the last: rows may have gone since the link was made.
+    /// Cuts `count` rows into pages of `size`, and says which rows the page is that the query asks for by `name`. A
+    /// page behind the last is the last: rows may have gone since the link was made.
     ///
     /// # Errors
     /// A refusal if the query asks for no number.

@@ -127,9 +127,12 @@ pub(super) fn pages(server: &ServerName, load: &proto::ServerLoad) -> Option<Str
     Some(Peers::address(server, port))
 }
 
-/// A size that was reported in mebibytes.
-pub(super) fn mebibytes(mib: u64) -> Value {
-    Value::bytes(mib << 20).titled(format!("{mib} MiB: servers report whole ones"))
+/// A size of so many regions together, as their servers reported it: in whole mebibytes, and one where there is less.
+pub(super) fn mebibytes(mib: u64, regions: u64) -> Value {
+    let size = Value::bytes(mib << 20);
+    let at_most = if mib > 0 && mib <= regions { "≤ " } else { "" };
+    let text = format!("{at_most}{}", size.as_text());
+    Value::id(text).titled(format!("{mib} MiB: servers report whole ones, and one for less"))
 }
 
 #[cfg(test)]

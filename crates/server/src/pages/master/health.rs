@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use base::history::Window;
 use cell::schema::TableName;
 use master::assignment::RegionState;
 use web::section::Finding;
@@ -18,7 +19,7 @@ const NAMED_MAX: usize = 3;
 
 impl MasterPages {
     /// All that is not as it should be at this moment.
-    pub(super) fn findings(&self, cluster: &Cluster) -> Vec<Finding> {
+    pub(super) fn findings(&self, cluster: &Cluster, window: &Window) -> Vec<Finding> {
         let initialized = self.master.is_initialized();
         let found = [
             (!initialized).then(|| Finding::warning("The master is starting: calls about tables wait.")),
@@ -26,7 +27,7 @@ impl MasterPages {
             self.stuck(),
             // While it starts, regions are not open yet.
             initialized.then(|| self.not_open(cluster)).flatten(),
-            errors_logged(),
+            errors_logged(window),
         ];
         found.into_iter().flatten().collect()
     }

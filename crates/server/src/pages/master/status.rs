@@ -29,7 +29,7 @@ impl MasterPages {
             subtitle: format!("{name} · version {} · up {}", env!("CARGO_PKG_VERSION"), up.as_text()),
             up: None,
             sections: vec![
-                Section::Findings(self.findings(&cluster)),
+                Section::Findings(self.findings(&cluster, &window)),
                 Section::Tiles(self.tiles(&cluster, &window)),
                 Section::Plots(plots(&window)),
                 Section::Table(self.servers(&cluster)),
@@ -82,9 +82,9 @@ impl MasterPages {
                 Value::count(load.region_loads.len() as u64),
                 Value::count(sums.reads),
                 Value::count(sums.writes),
-                mebibytes(load.used_heap_mb().into()),
+                mebibytes(load.used_heap_mb().into(), 0),
                 Value::count(sums.files),
-                mebibytes(sums.file_mib),
+                mebibytes(sums.file_mib, load.region_loads.len() as u64),
                 Value::duration(now_ms.saturating_sub(server.start_code)),
                 Value::ago(load.report_end_time(), now_ms),
             ]
@@ -144,9 +144,9 @@ impl MasterPages {
             if is_enabled && sums.open < sums.regions { open.at(Level::Warning) } else { open },
             Value::count(sums.load.reads),
             Value::count(sums.load.writes),
-            mebibytes(sums.load.memstore_mib),
+            mebibytes(sums.load.memstore_mib, sums.regions),
             Value::count(sums.load.files),
-            mebibytes(sums.load.file_mib),
+            mebibytes(sums.load.file_mib, sums.regions),
             Value::key(families.join(", ").as_bytes()),
         ]
     }

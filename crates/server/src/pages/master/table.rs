@@ -41,16 +41,17 @@ impl MasterPages {
         let sums = cluster.by_table().get(&name).copied().unwrap_or_default();
         let count =
             |label: &str, count: u64, note: &str| Tile::new(label, Some(count as f64), Unit::Count, note);
-        let size = Tile::new(
-            "Size",
-            Some((sums.load.file_mib << 20) as f64),
-            Unit::Bytes,
-            format!("{} files", sums.load.files),
+        let size = mebibytes(sums.load.file_mib, sums.regions);
+        let files = Tile::new(
+            "Files",
+            Some(sums.load.files as f64),
+            Unit::Count,
+            format!("{} together", size.as_text()),
         );
         let is_short = self.is_enabled(&name) && sums.open < sums.regions;
         Ok(Page {
             title: format!("Table {name}"),
-            subtitle: format!("{} families", descriptor.families.len()),
+            subtitle: format!("Namespace {}", name.namespace()),
             up: Some(("All tables".into(), format!("{STATUS}#tables"))),
             sections: vec![
                 Section::Tiles(vec![
@@ -58,7 +59,7 @@ impl MasterPages {
                     count("Open", sums.open, "of them").at(if is_short { Level::Bad } else { Level::Good }),
                     count("Rows read", sums.load.reads, "since its regions were opened"),
                     count("Mutations", sums.load.writes, "since its regions were opened"),
-                    size,
+                    files,
                 ]),
                 Section::Facts(self.table_facts(&descriptor)),
                 Section::Table(families(&descriptor)),
@@ -84,9 +85,7 @@ impl MasterPages {
     }
 
     fn table_facts(&self, table: &TableDescriptor) -> Facts {
-        let mut facts = Facts::new("Attributes")
-            .and("State", self.table_state(&table.name))
-            .and("Namespace", Value::key(table.name.namespace().as_bytes()));
+        let mut facts = Facts::new("Attributes").and("State", self.table_state(&table.name));
         for (name, value) in &table.attributes {
             facts = facts.and(&name.escape_ascii().to_string(), Value::key(value));
         }
@@ -178,8 +177,8 @@ fn values(cluster: &Cluster, known: &Known) -> Vec<Value> {
         bound(&known.region.end_key),
         Value::count(known.load.reads),
         Value::count(known.load.writes),
-        mebibytes(known.load.memstore_mib),
+        mebibytes(known.load.memstore_mib, 1),
         Value::count(known.load.files),
-        mebibytes(known.load.file_mib),
+        mebibytes(known.load.file_mib, 1),
     ]
 }

@@ -1,5 +1,6 @@
 //! What somebody should look at, on a region server.
 
+use base::history::Window;
 use web::section::Finding;
 
 use super::RegionServerPages;
@@ -8,15 +9,25 @@ use crate::pages::common::errors_logged;
 
 impl RegionServerPages {
     /// All that is not as it should be at this moment.
-    pub(super) fn findings(&self, served: &[Served]) -> Vec<Finding> {
+    pub(super) fn findings(&self, served: &[Served], window: &Window) -> Vec<Finding> {
         let found = [
             self.memstores(),
             self.process(),
             self.transit("requests", self.shared.requests(), "clients are told to come back later"),
             self.transit("answers", self.shared.answers(), "scans are cut short or fail"),
+            refused(
+                window,
+                "refused_writes",
+                "Writes are being refused: their regions have no room until they are flushed.",
+            ),
+            refused(
+                window,
+                "refused_calls",
+                "Calls are being refused: there are too many, or the memory for them is full.",
+            ),
             stores_that_wait(served),
             self.logs(),
-            errors_logged(),
+            errors_logged(window),
         ];
         found.into_iter().flatten().collect()
     }
@@ -53,9 +64,11 @@ impl RegionServerPages {
     fn logs(&self) -> Option<Finding> {
         let log = self.server.log_figures();
         if log.failures > 0 {
-            let what =
-                format!("{} files of the log were given up because a write or sync failed.", log.failures);
-            return Some(Finding::bad(what));
+            let what = format!(
+                "{} files of the log were given up since the start because a write or sync failed: look at the disk.",
+                log.failures
+            );
+            return Some(Finding::warning(what));
         }
         let most = self.server.options().logs_max as u64;
         let what = format!(
@@ -64,6 +77,15 @@ impl RegionServerPages {
         );
         (log.logs > most).then(|| Finding::warning(what))
     }
+}
+
+/// Samples that count as now: a minute.
+const RECENT: usize = 6;
+
+/// That something was refused in the last samples.
+fn refused(window: &Window, series: &str, what: &str) -> Option<Finding> {
+    let recent = window.of(series).iter().rev().take(RECENT);
+    recent.copied().any(|rate| rate > 0.0).then(|| Finding::bad(what))
 }
 
 /// Stores with so many files that flushes wait for compactions.

@@ -25,7 +25,7 @@ impl RegionServerPages {
             subtitle: self.subtitle(),
             up: None,
             sections: vec![
-                Section::Findings(self.findings(&served)),
+                Section::Findings(self.findings(&served, &window)),
                 Section::Tiles(self.tiles(&window, &sums)),
                 Section::Plots(plots(&window)),
                 Section::Shares(self.shares(&served)),
@@ -219,7 +219,12 @@ fn plots(window: &Window) -> Plots {
                 ("running", "compactions"),
             ],
         ),
-        plot(window, "Calls that failed", Unit::PerSecond, &[("failed", "failed_calls")]),
+        plot(
+            window,
+            "Calls that failed",
+            Unit::PerSecond,
+            &[("failed", "failed_calls"), ("no room", "refused_calls"), ("writes refused", "refused_writes")],
+        ),
         plot(window, "Processors", Unit::Cores, &[("busy", "cpu")]),
     ];
     Plots { heading: "The past".into(), note: note(window), span: span(window), plots }

@@ -1,4 +1,4 @@
-"""A headless Chromium that a script drives by the DevTools protocol, over two pipes: nothing but Python's own library is needed."""
+"""A headless Chromium that a script drives by the DevTools protocol, over two pipes; Python's own library is enough."""
 import json
 import os
 import select

@@ -24,7 +24,11 @@ pub(crate) struct Peers {
 impl Peers {
     /// The address of the pages of `server` at a port.
     pub(crate) fn address(server: &ServerName, port: u16) -> String {
-        format!("http://{}:{port}", server.host)
+        // Addresses of version 6 have colons themselves.
+        match server.host.contains(':') {
+            true => format!("http://[{}]:{port}", server.host),
+            false => format!("http://{}:{port}", server.host),
+        }
     }
 }
 

@@ -144,6 +144,8 @@ mod tests {
         let server = ServerName { host: "host".into(), port: 16020, start_code: 1 };
         let load = |port| proto::ServerLoad { info_server_port: Some(port), ..proto::ServerLoad::default() };
         assert_eq!(pages(&server, &load(16030)).as_deref(), Some("http://host:16030"));
+        let sixth = ServerName { host: "::1".into(), ..server.clone() };
+        assert_eq!(pages(&sixth, &load(1)).as_deref(), Some("http://[::1]:1"));
         assert_eq!((pages(&server, &load(0)), pages(&server, &load(1 << 20))), (None, None));
     }
 }

@@ -57,14 +57,8 @@ impl RegionServerPages {
         let past = |name: &str| window.of(name).to_vec();
         let of_memory = Value::bytes(self.memory.total);
         vec![
-            tile(window, "Reads", "reads", Unit::PerSecond, format!("{} since the start", short(sums.reads))),
-            tile(
-                window,
-                "Writes",
-                "writes",
-                Unit::PerSecond,
-                format!("{} since the start", short(sums.writes)),
-            ),
+            tile(window, "Reads", "reads", Unit::PerSecond, format!("{} since opened", short(sums.reads))),
+            tile(window, "Writes", "writes", Unit::PerSecond, format!("{} since opened", short(sums.writes))),
             tile(window, "Get p99", "get_p99", Unit::Microseconds, half(window, "get_p50")),
             tile(window, "Put p99", "put_p99", Unit::Microseconds, batches(window)),
             tile(window, "Scan p99", "scan_p99", Unit::Microseconds, half(window, "scan_p50")),

@@ -10,6 +10,7 @@
 //! * [`hottest`]: the most frequent items of a stream;
 //! * [`pages`]: memory in whole pages that goes back to the system when it is let go;
 //! * [`metrics`]: counters and gauges that `/jmx` shows; histograms and meters;
+//! * [`history`]: the last hour of a handful of figures, kept in process;
 //! * [`spent`]: where the time of a call went;
 //! * [`testing`]: an [`env::Env`] from a seed, for the tests of every crate.
 //!
@@ -19,6 +20,7 @@ pub mod checksum;
 pub mod compression;
 pub mod config;
 pub mod env;
+pub mod history;
 pub mod hottest;
 pub mod memory;
 pub mod metrics;

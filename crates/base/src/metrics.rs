@@ -41,7 +41,7 @@ pub use counter::Counter;
 pub use counts::Counts;
 pub use declared::{Declared, Declares, Kind, Unit};
 pub use figure::{Counted, Figure, Gauge, Tag};
-pub use histogram::{Histogram, Interval};
+pub use histogram::{Histogram, Interval, Snapshot};
 pub use instrument::{Instrument, Sizes, Times};
 pub use jmx::{Jmx, JmxOptions};
 pub use meter::{Meter, Rates};

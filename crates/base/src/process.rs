@@ -39,7 +39,7 @@ impl Process {
         let open_files_max = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
         Process {
             id: std::process::id(),
-            processor_time: processor_time(),
+            processor_time: crate::threads::cpu_time().unwrap_or_default(),
             threads: value_of("Threads:", &status),
             open_files: entries("/proc/self/fd"),
             open_files_max: open_files_max.unwrap_or(u64::MAX),
@@ -52,12 +52,6 @@ impl Process {
             swap_free_bytes: value_of("SwapFree:", &machine) << 10,
         }
     }
-}
-
-fn processor_time() -> Duration {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
-    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
-    Duration::new(seconds, u32::try_from(time.tv_nsec).unwrap_or(0))
 }
 
 #[allow(clippy::disallowed_methods, reason = "the kernel's files are no data of ours")]

@@ -1,6 +1,7 @@
 //! The threads of the process: what they are doing, as the kernel tells it, and how urgent that is.
 
 use std::path::Path;
+use std::time::Duration;
 
 /// How much less threads want that nobody waits for (the nice value).
 const BACKGROUND_NICE: i32 = 10;
@@ -40,6 +41,22 @@ pub fn states() -> ThreadStates {
     states
 }
 
+/// Milliseconds of the kernel's ticks, as it tells programs of them on every machine (`USER_HZ`).
+const TICK_MS: u64 = 10;
+
+/// Time that the processors gave this process so far, to all of its threads; `None` where the kernel does not say.
+#[allow(clippy::disallowed_methods, reason = "the kernel's files are no data of ours")]
+pub fn cpu_time() -> Option<Duration> {
+    cpu_time_in(&std::fs::read_to_string(Path::new("/proc/self/stat")).ok()?)
+}
+
+/// In the program and in the kernel: the twelfth and thirteenth field behind the name.
+fn cpu_time_in(stat: &str) -> Option<Duration> {
+    let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace().skip(11);
+    let mut ticks = || fields.next()?.parse::<u64>().ok();
+    Some(Duration::from_millis((ticks()? + ticks()?) * TICK_MS))
+}
+
 /// The state stands behind the name, which is in parentheses and may hold anything.
 fn state_in(stat: &str) -> Option<char> {
     stat.rsplit_once(')')?.1.trim_start().chars().next()
@@ -56,7 +73,15 @@ mod tests {
     }
 
     #[test]
+    fn times_stand_behind_names() {
+        let stat = "12 (a b) c) S 1 2 3 4 5 6 7 8 9 10 150 25 0 0";
+        assert_eq!(cpu_time_in(stat), Some(Duration::from_millis(1750)));
+        assert_eq!(cpu_time_in("12 (cut) S 1 2"), None);
+    }
+
+    #[test]
     fn this_thread_runs() {
         assert!(states().runnable >= 1);
+        assert!(cpu_time().is_some());
     }
 }

@@ -280,6 +280,25 @@ impl Assignment {
         moving.map(|known| now.saturating_sub(known.since)).collect()
     }
 
+    /// The regions that are on their way, their states, and for how long these have been so; the longest first.
+    pub fn moving(&self) -> Vec<(RegionInfo, RegionState, Duration)> {
+        let now = self.clock.monotonic();
+        let states = self.lock();
+        let moving = states.values().filter(|known| !known.state.is_settled());
+        let since = |known: &Known| now.saturating_sub(known.since);
+        let mut moving: Vec<_> =
+            moving.map(|known| (known.region.clone(), known.state.clone(), since(known))).collect();
+        moving.sort_by_key(|(_, _, took)| std::cmp::Reverse(*took));
+        moving
+    }
+
+    /// How many regions are known, without those that were split, and how many of them are on their way.
+    pub fn counts(&self) -> (usize, usize) {
+        let states = self.lock();
+        let there = states.values().filter(|known| known.state != RegionState::Split).count();
+        (there, states.values().filter(|known| !known.state.is_settled()).count())
+    }
+
     /// A server's report of what became of regions. Returns when `hbase:meta` says it too.
     ///
     /// # Errors

@@ -253,7 +253,8 @@ impl Master {
         &self.context
     }
 
-    pub(crate) fn procedures(&self) -> &Executor {
+    /// The procedures that are known.
+    pub fn procedures(&self) -> &Executor {
         &self.executor
     }
 

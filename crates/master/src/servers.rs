@@ -32,6 +32,21 @@ impl Servers {
         self.lock().iter().map(|(server, load)| (server.clone(), load.clone())).collect()
     }
 
+    /// Rows read and mutations in all regions that are open, and when that was last reported, milliseconds since the epoch.
+    pub fn requests(&self) -> (u64, u64, u64) {
+        let live = self.lock();
+        let reported_ms = live.values().map(proto::ServerLoad::report_end_time).max().unwrap_or(0);
+        let regions = live.values().flat_map(|load| &load.region_loads);
+        regions.fold((0, 0, reported_ms), |(reads, writes, at), region| {
+            (reads + region.read_requests_count(), writes + region.write_requests_count(), at)
+        })
+    }
+
+    /// How many servers are live.
+    pub fn count(&self) -> usize {
+        self.lock().len()
+    }
+
     /// Whether `server` is live.
     pub fn is_live(&self, server: &ServerName) -> bool {
         self.lock().contains_key(server)

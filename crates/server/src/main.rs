@@ -4,13 +4,15 @@
 //! * [`os`]: clocks, sockets, threads; [`lock`]: one process to a data directory;
 //! * [`health`]: whether a server serves, asked from outside; [`notify`]: what the service manager is told;
 //! * [`registry`], [`services`]: services behind the RPC server;
-//! * [`pages`]: what the pages show; [`beans`], [`log_counts`]: metrics; [`sinks`]: where they are sent.
+//! * [`pages`]: what the pages show; [`history`]: what is kept of the last hour; [`beans`], [`log_counts`]: metrics; [`sinks`]:
+//!   where they are sent.
 
 mod address;
 mod arguments;
 mod beans;
 mod direct;
 mod health;
+mod history;
 mod lock;
 mod log_counts;
 mod notify;

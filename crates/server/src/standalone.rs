@@ -50,7 +50,7 @@ use crate::lock::{DirectoryLock, Refused};
 use crate::log_counts::CountLines;
 use crate::notify;
 use crate::os::{self, Runtimes};
-use crate::pages::{MasterPages, RegionServerPages};
+use crate::pages::{MasterPages, Peers, RegionServerPages};
 use crate::registry::Registry;
 use crate::services::Dispatched;
 use crate::signals::Stop;
@@ -402,13 +402,18 @@ impl Node {
         let of_region_server =
             beans::region_server::beans(env, region_server, &servers[1], limits, &identity);
         let of_region_server = Arc::new(of_region_server);
+        let peers = Peers {
+            master: address_of(self.master.server_name(), listeners.master_pages.as_deref()),
+            region_server: address_of(self.region_server.name(), listeners.region_server_pages.as_deref()),
+        };
         if let Some(listener) = listeners.master_pages {
-            let pages = MasterPages::new(self.master.clone(), of_master.clone(), config);
+            let of = (of_master.clone(), &servers[0]);
+            let pages = MasterPages::new(env, self.master.clone(), of, config, &peers);
             env.spawn(TaskClass::Service, web::serve(listener, Arc::new(pages)));
         }
         if let Some(listener) = listeners.region_server_pages {
-            let beans = of_region_server.clone();
-            let pages = RegionServerPages::new(self.region_server.clone(), beans, config, limits);
+            let (of, about) = ((of_region_server.clone(), &servers[1]), (limits, &identity, &peers));
+            let pages = RegionServerPages::new(env, self.region_server.clone(), of, config, about);
             env.spawn(TaskClass::Service, web::serve(listener, Arc::new(pages)));
         }
         let roles = [
@@ -441,6 +446,11 @@ impl Node {
         info!("stopped");
         Ok(())
     }
+}
+
+/// Where browsers find the pages at `listener`.
+fn address_of(server: &ServerName, listener: Option<&dyn Listener>) -> Option<String> {
+    listener.map(|listener| Peers::address(server, listener.local_addr().port()) + "/")
 }
 
 fn port_of(listener: Option<&dyn Listener>) -> u16 {

@@ -8,6 +8,9 @@ use super::declare::{OptionInfo, options};
 use super::layers::{Layers, Setting};
 use super::value::{self, Checksum, RateLimiter, Share};
 
+/// Samples closer together would be work for nobody's eye.
+const HISTORY_PERIOD_MS_MIN: u64 = 100;
+
 options! {
     "Data" {
         /// The root directory, which holds everything that is stored.
@@ -217,6 +220,11 @@ options! {
         archived_file_ttl_ms: u64 = "hbase.master.hfilecleaner.ttl", "300000", millis;
         /// How long a log is kept at least that nobody needs any more. Counted anew from each start.
         old_log_ttl_ms: u64 = "hbase.master.logcleaner.ttl", "600000", millis;
+    }
+    "Pages" {
+        /// Time between two samples of what the status pages and `/history` show of the past: 360 are kept, an hour at the
+        /// default. No less than 100 ms. Shorter: the plots fill sooner and reach back less far.
+        history_period_ms: u64 = "grampus.history.period", "10 s", millis;
     }
     "Requests" {
         /// Time without a call after which a scanner is closed. Clients should be set to the same.
@@ -443,6 +451,11 @@ impl Config {
     /// Calls that may be at work at a time, if that is limited.
     pub fn calls_max(&self) -> Option<u32> {
         self.call_queue_length_max.map(|length| length.saturating_add(self.handlers))
+    }
+
+    /// Time between two samples of what is kept of the past.
+    pub fn history_period(&self) -> std::time::Duration {
+        std::time::Duration::from_millis(self.history_period_ms.max(HISTORY_PERIOD_MS_MIN))
     }
 
     /// Connections at a time, where the process may have `files` open.

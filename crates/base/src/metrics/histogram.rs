@@ -94,6 +94,11 @@ impl Histogram {
             + self.counts().iter().enumerate().map(|(at, now)| u64::from(seen.since(at, *now))).sum::<u64>()
     }
 
+    /// What was noted up to now, for who has intervals of his own; ends nobody's.
+    pub fn snapshot(&self) -> Snapshot {
+        Snapshot { counts: self.counts(), sum: self.sum() }
+    }
+
     /// Those of all threads together, by bucket.
     fn counts(&self) -> Vec<u32> {
         let mut counts = vec![0u32; BUCKETS];
@@ -149,6 +154,25 @@ impl Seen {
 impl Default for Histogram {
     fn default() -> Histogram {
         Histogram::new()
+    }
+}
+
+/// What a histogram had at one moment.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Snapshot {
+    counts: Vec<u32>,
+    sum: u64,
+}
+
+impl Snapshot {
+    /// The values noted since `before`, an earlier snapshot of the same histogram. Its smallest and greatest are known as
+    /// exactly as all others.
+    pub fn since(&self, before: &Snapshot) -> Interval {
+        let counted_before = |bucket: usize| before.counts.get(bucket).copied().unwrap_or(0);
+        let counts = self.counts.iter().enumerate();
+        let counts = counts.map(|(bucket, now)| (bucket as u16, now.wrapping_sub(counted_before(bucket))));
+        let counts = counts.filter(|(_, count)| *count > 0).collect();
+        Interval::of(counts, self.sum.wrapping_sub(before.sum), 0, u64::MAX)
     }
 }
 
@@ -308,6 +332,21 @@ mod tests {
         });
         histogram.roll();
         assert_eq!((seen + histogram.interval().count(), histogram.count()), (200_000, 200_000));
+    }
+
+    #[test]
+    fn who_has_intervals_of_his_own_ends_none_of_others() {
+        let histogram = histogram_of([5, 700]);
+        let before = histogram.snapshot();
+        assert_eq!(before.since(&Snapshot::default()).count(), 2);
+        (1..=100).for_each(|value| histogram.record(value * 10));
+        histogram.roll();
+        let interval = histogram.snapshot().since(&before);
+        assert_eq!(interval.count(), 100);
+        assert!(interval.quantile(0.99).abs_diff(990) <= 40, "{}", interval.quantile(0.99));
+        assert!(interval.min() <= 10 && interval.max() >= 1000);
+        assert_eq!(histogram.interval().count(), 102, "as if nobody had looked");
+        assert_eq!(histogram.snapshot().since(&histogram.snapshot()), Interval::default());
     }
 
     #[test]

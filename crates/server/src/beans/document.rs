@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use ::master::instruments::{AssignmentInstruments, SnapshotInstruments};
+use base::history::Series;
 use base::metrics::{Declared, Declares, Kind, Unit};
 use engine::instruments::{ServerInstruments, TableLatencies, TableWork};
 use fs::measured::{FileInstruments, ReadInstruments};
@@ -12,6 +13,8 @@ use regionserver::pauses::PauseInstruments;
 use regionserver::users::UserTimes;
 use rpc::server::CallInstruments;
 use wal::{LogInstruments, NoReplicas, TableFigures};
+
+use crate::history;
 
 use super::{absent, connections, master, process, region_server, regions, sums, tables, users};
 
@@ -97,6 +100,17 @@ client's trace that comes with a request is gone on with, as it says; what a cal
 
 ";
 
+const PAST: &str = "\
+## The past
+
+Both roles keep the last hour of a few figures in process: a sample every ten seconds (`grampus.history.period`), 360 of them. The
+status pages draw them, and `/history` tells them as JSON: `period_ms` is the time between two values, `end_ms` when the last was
+taken, and each of `series` has its `name`, `unit`, `help` and 360 `values`, the oldest first. A value is `null` where nothing is
+known: before the start, while the machine slept, where there was no request whose time could be told. `?series=NAME,NAME` chooses
+some. Times are of the interval since the sample before, however often others look at the same histograms by `/jmx`.
+
+";
+
 /// What is shown.
 const SHOWN: &[&[Declared]] = &[
     region_server::ServerFigures::DECLARED,
@@ -172,9 +186,21 @@ fn document() -> String {
             put_table(&mut text, &absent);
         }
     }
+    text.push_str(PAST);
+    let series = history::region_server::SERIES.iter().map(|(series, _)| series);
+    put_series(&mut text, "region server", series);
+    put_series(&mut text, "master", history::master::SERIES.iter().map(|(series, _)| series));
     text.truncate(text.trim_end().len());
     text.push('\n');
     text
+}
+
+fn put_series<'a>(text: &mut String, role: &str, series: impl Iterator<Item = &'a Series>) {
+    let _ = writeln!(text, "Those of a {role}:\n\n| series | unit | meaning |\n|---|---|---|");
+    for Series { name, unit, help } in series {
+        let _ = writeln!(text, "| `{name}` | {} | {help} |", unit.name());
+    }
+    text.push('\n');
 }
 
 fn both_roles(bean: &str) -> &'static str {

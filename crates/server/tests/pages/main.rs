@@ -8,7 +8,9 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod dashboard;
+mod html;
 mod names;
+mod status;
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -19,9 +21,14 @@ use serde_json::{Value, json};
 
 /// The first line, the other lines of the head, and the body of the answer to a GET.
 fn get(port: u16, path: &str) -> (String, String, String) {
+    get_as(port, path, "*/*")
+}
+
+/// The same for who accepts only some types.
+fn get_as(port: u16, path: &str, accept: &str) -> (String, String, String) {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
-    write!(stream, "GET {path} HTTP/1.0\r\nHost: test\r\n\r\n").unwrap();
+    write!(stream, "GET {path} HTTP/1.0\r\nHost: test\r\nAccept: {accept}\r\n\r\n").unwrap();
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer).unwrap();
     let answer = text(&answer);

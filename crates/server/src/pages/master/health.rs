@@ -1,0 +1,63 @@
+//! What somebody should look at, in the cluster.
+
+use std::time::Duration;
+
+use base::history::Window;
+use cell::schema::TableName;
+use master::assignment::RegionState;
+use web::section::Finding;
+use wire::meta::TableState;
+
+use super::MasterPages;
+use super::cluster::Cluster;
+use crate::pages::common::errors_logged;
+
+/// HBase's bound (`hbase.metrics.rit.stuck.warning.threshold`).
+pub(super) const LONG_IN_TRANSITION: Duration = Duration::from_secs(60);
+/// Tables that are named in a sentence.
+const NAMED_MAX: usize = 3;
+
+impl MasterPages {
+    /// All that is not as it should be at this moment.
+    pub(super) fn findings(&self, cluster: &Cluster, window: &Window) -> Vec<Finding> {
+        let initialized = self.master.is_initialized();
+        let found = [
+            (!initialized).then(|| Finding::warning("The master is starting: calls about tables wait.")),
+            cluster.servers.is_empty().then(|| Finding::bad("No region server reports.")),
+            self.stuck(),
+            // While it starts, regions are not open yet.
+            initialized.then(|| self.not_open(cluster)).flatten(),
+            errors_logged(window),
+        ];
+        found.into_iter().flatten().collect()
+    }
+
+    fn stuck(&self) -> Option<Finding> {
+        let moving = self.master.context().assignment.in_transition();
+        let stuck = moving.iter().filter(|since| **since > LONG_IN_TRANSITION).count();
+        let what =
+            format!("Regions in transition for more than a minute: {stuck}. Their rows cannot be read.");
+        (stuck > 0).then(|| Finding::bad(what))
+    }
+
+    /// Regions of enabled tables that nobody serves and nobody is about to.
+    fn not_open(&self, cluster: &Cluster) -> Option<Finding> {
+        let tables = &self.master.context().tables;
+        let is_lost = |state: &RegionState| matches!(state, RegionState::Closed | RegionState::FailedOpen);
+        let mut lost: Vec<(&TableName, usize)> = Vec::new();
+        for known in cluster.regions.iter().filter(|known| is_lost(&known.state)) {
+            let table = &known.region.table;
+            match lost.last_mut() {
+                Some((of, count)) if *of == table => *count += 1,
+                _ if tables.state(table) == Some(TableState::Enabled) => lost.push((table, 1)),
+                _ => {}
+            }
+        }
+        let count: usize = lost.iter().map(|(_, count)| count).sum();
+        let mut names: Vec<String> =
+            lost.iter().take(NAMED_MAX).map(|(table, _)| table.to_string()).collect();
+        names.extend((lost.len() > NAMED_MAX).then(|| "…".to_owned()));
+        let what = format!("Regions of enabled tables that are not open: {count} ({}).", names.join(", "));
+        (count > 0).then(|| Finding::bad(what))
+    }
+}

@@ -1,0 +1,34 @@
+//! Names and values.
+
+use maud::{Markup, html};
+
+use crate::Value;
+use crate::section::headed;
+
+/// Names and values, one below the other.
+pub struct Facts {
+    /// Heading.
+    pub heading: String,
+    /// Name and value.
+    pub facts: Vec<(String, Value)>,
+}
+
+impl Facts {
+    /// Nothing said yet.
+    pub fn new(heading: &str) -> Facts {
+        Facts { heading: heading.to_owned(), facts: Vec::new() }
+    }
+
+    /// The same with another fact.
+    pub fn and(mut self, name: &str, value: Value) -> Facts {
+        self.facts.push((name.to_owned(), value));
+        self
+    }
+
+    pub(super) fn render(&self) -> Markup {
+        let list = html! {
+            dl class="card facts" { @for (name, value) in &self.facts { div { dt { (name) } dd { (value.render()) } } } }
+        };
+        headed(&self.heading, None, &list)
+    }
+}

@@ -1,0 +1,137 @@
+//! How something is divided: a bar of all parts, and a row for each.
+
+use base::history::Unit;
+use maud::{Markup, html};
+
+use crate::section::headed;
+use crate::units;
+
+/// Bytes and who has them.
+pub struct Shares {
+    /// Heading.
+    pub heading: String,
+    /// A line below it.
+    pub note: String,
+    /// All that there is.
+    pub total_bytes: u64,
+    /// Who has some of it.
+    pub parts: Vec<Share>,
+}
+
+/// A part.
+pub struct Share {
+    /// Who has it.
+    pub label: String,
+    /// How much.
+    pub used_bytes: u64,
+    /// The most that this may be, where there is such a limit.
+    pub limit_bytes: Option<u64>,
+}
+
+impl Shares {
+    pub(super) fn render(&self) -> Markup {
+        let used: u64 = self.parts.iter().map(|part| part.used_bytes).sum();
+        // Who has too much is seen by it: the bar is then as long as all parts together.
+        let whole = self.total_bytes.max(used).max(1);
+        let content = html! {
+            div class="card shares" {
+                div class="bar" role="img" aria-label={ (bytes(used)) " of " (bytes(self.total_bytes)) " used" } {
+                    @for (at, part) in self.parts.iter().enumerate() {
+                        @if part.used_bytes > 0 {
+                            i class={ "l" (at) } style={ "width:" (percent(part.used_bytes, whole)) "%" }
+                                title={ (part.label) ": " (units::exact(part.used_bytes)) " bytes" } {}
+                        }
+                    }
+                }
+                table {
+                    thead { tr { th { "Part" } th class="n" { "Used" } th class="n" { "May be" } th { "Of it" } } }
+                    tbody {
+                        @for (at, part) in self.parts.iter().enumerate() { (part.render(at)) }
+                        tr class="sum" {
+                            th { "Together" }
+                            td class="n" { (exactly(used)) }
+                            td class="n" { (exactly(self.total_bytes)) }
+                            td { (meter(used, self.total_bytes)) }
+                        }
+                    }
+                }
+            }
+        };
+        headed(&self.heading, Some(&self.note), &content)
+    }
+}
+
+impl Share {
+    fn render(&self, at: usize) -> Markup {
+        html! {
+            tr {
+                th { i class={ "swatch l" (at) } {} (self.label) }
+                td class="n" { (exactly(self.used_bytes)) }
+                td class="n" { @match self.limit_bytes { Some(limit) => (exactly(limit)), None => (units::NOTHING) } }
+                td { @if let Some(limit) = self.limit_bytes { (meter(self.used_bytes, limit)) } }
+            }
+        }
+    }
+}
+
+fn bytes(bytes: u64) -> String {
+    units::shown(bytes as f64, Unit::Bytes)
+}
+
+fn exactly(amount: u64) -> Markup {
+    html! { span title={ (units::exact(amount)) " bytes" } { (bytes(amount)) } }
+}
+
+fn percent(part: u64, whole: u64) -> String {
+    format!("{:.1}", part as f64 * 100.0 / whole as f64)
+}
+
+/// How much of its limit something has, drawn and in words.
+fn meter(used: u64, limit: u64) -> Markup {
+    let share = if limit == 0 { 0.0 } else { used as f64 * 100.0 / limit as f64 };
+    let class = if share > 100.0 {
+        "meter bad"
+    } else if share > 90.0 {
+        "meter warning"
+    } else {
+        "meter"
+    };
+    html! {
+        div class=(class) { i style={ "width:" (format!("{:.1}", share.min(100.0))) "%" } {} }
+        span class="share" { (format!("{share:.0} %")) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shares(used: [u64; 2], total_bytes: u64) -> String {
+        let part =
+            |label: &str, used_bytes, limit_bytes| Share { label: label.into(), used_bytes, limit_bytes };
+        let parts = vec![part("Memstores", used[0], Some(400)), part("Other", used[1], None)];
+        let shares = Shares { heading: "Memory".into(), note: String::new(), total_bytes, parts };
+        shares.render().into_string()
+    }
+
+    #[test]
+    fn parts_are_as_long_as_they_are_large() {
+        let text = shares([200, 300], 1000);
+        assert!(text.contains("style=\"width:20.0%\"") && text.contains("style=\"width:30.0%\""), "{text}");
+        assert!(
+            text.contains("50 %") && text.contains("500 B of 1000 B used")
+                || text.contains("500 B of 0.98 KiB used"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn too_much_is_seen() {
+        let text = shares([500, 1500], 1000);
+        assert!(
+            text.contains("width:25.0%") && text.contains("meter bad") && text.contains("200 %"),
+            "{text}"
+        );
+        assert!(shares([0, 0], 0).contains("0 %"), "and nothing is no fault");
+    }
+}

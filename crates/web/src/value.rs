@@ -1,0 +1,183 @@
+//! A value on a page: short text, and what there is to say of it beyond that.
+
+use base::history::Unit;
+use maud::{Markup, html};
+
+use crate::units;
+
+/// Characters of a key that are shown; all of them stand in the title.
+const KEY_CHARS_MAX: usize = 40;
+
+/// How things are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    /// As they should be.
+    Good,
+    /// Somebody should look at it by day.
+    Warning,
+    /// Somebody should look at it now.
+    Bad,
+}
+
+impl Level {
+    /// The class of the style sheet.
+    pub(crate) fn class(self) -> &'static str {
+        match self {
+            Level::Good => "good",
+            Level::Warning => "warning",
+            Level::Bad => "bad",
+        }
+    }
+}
+
+/// A value: in a cell of a table, or behind a name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Value {
+    text: String,
+    title: Option<String>,
+    address: Option<String>,
+    is_number: bool,
+    is_key: bool,
+    is_whole: bool,
+    level: Option<Level>,
+}
+
+impl Value {
+    /// A text.
+    pub fn text(text: impl Into<String>) -> Value {
+        Value { text: text.into(), ..Value::default() }
+    }
+
+    /// A whole number, all of it.
+    pub fn count(count: u64) -> Value {
+        Value { text: units::exact(count), is_number: true, ..Value::default() }
+    }
+
+    /// A number that is a name, as an id: set to the right, without commas.
+    pub fn id(text: impl Into<String>) -> Value {
+        Value { is_number: true, ..Value::text(text) }
+    }
+
+    /// Bytes, rounded; exactly in the title.
+    pub fn bytes(bytes: u64) -> Value {
+        Value {
+            text: units::shown(bytes as f64, Unit::Bytes),
+            title: Some(format!("{} bytes", units::exact(bytes))),
+            is_number: true,
+            ..Value::default()
+        }
+    }
+
+    /// A figure with its unit.
+    pub fn figure(value: f64, unit: Unit) -> Value {
+        Value { text: units::shown(value, unit), is_number: true, ..Value::default() }
+    }
+
+    /// A span of time.
+    pub fn duration(ms: u64) -> Value {
+        let title = Some(format!("{} ms", units::exact(ms)));
+        Value { text: units::duration(ms), title, is_number: true, ..Value::default() }
+    }
+
+    /// How long before `now_ms` something was; when, in the title.
+    pub fn ago(then_ms: u64, now_ms: u64) -> Value {
+        if then_ms == 0 {
+            return Value::none();
+        }
+        let text = format!("{} ago", units::duration(now_ms.saturating_sub(then_ms)));
+        Value { text, title: Some(units::moment(then_ms)), is_number: true, ..Value::default() }
+    }
+
+    /// A moment.
+    pub fn moment(ms: u64) -> Value {
+        if ms == 0 { Value::none() } else { Value::text(units::moment(ms)) }
+    }
+
+    /// A key or another name that somebody chose: what is no character of ASCII is written as `\xff`, what is long
+    /// is cut. All of it stands in the title.
+    pub fn key(key: &[u8]) -> Value {
+        let all = key.escape_ascii().to_string();
+        if all.chars().count() <= KEY_CHARS_MAX {
+            return Value { text: all, is_key: true, ..Value::default() };
+        }
+        let cut: String = all.chars().take(KEY_CHARS_MAX - 1).collect();
+        Value { text: cut + "…", title: Some(all), is_key: true, ..Value::default() }
+    }
+
+    /// All of a key, however long.
+    pub fn whole_key(key: &[u8]) -> Value {
+        Value { text: key.escape_ascii().to_string(), is_key: true, is_whole: true, ..Value::default() }
+    }
+
+    /// Nothing.
+    pub fn none() -> Value {
+        Value { text: units::NOTHING.to_owned(), ..Value::default() }
+    }
+
+    /// The same as a link.
+    pub fn linked(self, address: impl Into<String>) -> Value {
+        Value { address: Some(address.into()), ..self }
+    }
+
+    /// The same with more to say in its title.
+    pub fn titled(self, title: impl Into<String>) -> Value {
+        Value { title: Some(title.into()), ..self }
+    }
+
+    /// The same with a judgement.
+    pub fn at(self, level: Level) -> Value {
+        Value { level: Some(level), ..self }
+    }
+
+    /// The short text.
+    pub fn as_text(&self) -> &str {
+        &self.text
+    }
+
+    /// Whether it is set to the right.
+    pub(crate) fn is_number(&self) -> bool {
+        self.is_number
+    }
+
+    pub(crate) fn render(&self) -> Markup {
+        let inner = html! {
+            @match &self.address {
+                Some(address) => a href=(address) title=[&self.title] { (self.text) },
+                None => @match &self.title {
+                    Some(title) => span title=(title) { (self.text) },
+                    None => (self.text),
+                },
+            }
+        };
+        let level = self.level.map(Level::class);
+        html! {
+            @match (self.is_key, level) {
+                (true, _) => code class=[self.is_whole.then_some("whole")] { (inner) },
+                (false, Some(level)) => span class={ "mark " (level) } { (inner) },
+                (false, None) => (inner),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_keys_are_cut_and_all_of_them_is_in_the_title() {
+        let key = "k".repeat(100) + "<end>";
+        let text = Value::key(key.as_bytes()).render().into_string();
+        assert!(text.contains(&format!(">{}…<", "k".repeat(39))), "{text}");
+        assert!(text.contains(&format!("title=\"{}&lt;end&gt;\"", "k".repeat(100))), "{text}");
+        assert_eq!(Value::key(b"a\x00\xff\"").render().into_string(), "<code>a\\x00\\xff\\&quot;</code>");
+    }
+
+    #[test]
+    fn what_is_rounded_is_exact_in_the_title() {
+        let text = Value::bytes(1_610_612_737).linked("/x?a=1&b=2").render().into_string();
+        assert_eq!(text, "<a href=\"/x?a=1&amp;b=2\" title=\"1,610,612,737 bytes\">1.5 GiB</a>");
+        assert_eq!(Value::ago(0, 5000).as_text(), "–");
+        assert_eq!(Value::ago(1000, 5000).as_text(), "4 s ago");
+    }
+}

@@ -2,7 +2,8 @@
 //!
 //! Of rows one request of some is counted, for all, in a sketch of bounded memory ([`Hottest`]) for each of a few groups of
 //! threads. Regions count their requests anyhow: who is hot is seen in what came to their counts since the last look. All
-//! is kept in intervals, which somebody [ends](HotSpots::end_interval) every [`INTERVAL`].
+//! is kept in intervals, which somebody [ends](HotSpots::end_interval) one after the other: every ten seconds, if nothing
+//! else is wanted (`grampus.history.period`).
 
 use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, VecDeque};
@@ -17,9 +18,7 @@ use engine::Region;
 
 use crate::regions::OnlineRegions;
 
-/// How long an interval is.
-pub const INTERVAL: Duration = Duration::from_secs(10);
-/// Intervals that are "now" for rows: a minute.
+/// Intervals that are "now": a minute.
 const ROW_INTERVALS: usize = 6;
 /// Intervals that are kept of regions: an hour.
 const REGION_INTERVALS: usize = 360;
@@ -286,6 +285,8 @@ mod tests {
         let mean = passed as f64 / f64::from(strides) + 1.0;
         assert!((mean - f64::from(STRIDE)).abs() < 0.1, "{mean}");
     }
+
+    const INTERVAL: Duration = Duration::from_secs(10);
 
     #[test]
     fn columns_are_of_equal_length_but_for_the_oldest() {

@@ -21,7 +21,7 @@ use wire::exception::Answer;
 use wire::service::RegionServerStatusService;
 
 use crate::client::{CallContext, OpenScanner};
-use crate::hotspots::{self, HotSpots};
+use crate::hotspots::HotSpots;
 use crate::instruments::{AdminInstruments, RequestInstruments};
 use crate::load::{megabytes, region_load};
 use crate::memory::{Common, MOVE_PERIOD, MemoryMover};
@@ -106,6 +106,8 @@ pub struct RegionServerOptions {
     pub nonce_grace: Duration,
     /// How calls are throttled; `None` if they are not (`hbase.quota.enabled`).
     pub quotas: Option<QuotaOptions>,
+    /// How long an interval is in which hot rows and regions are told apart.
+    pub hotspots_period: Duration,
     /// Bytes of a capacity unit that is read, and of one that is written (`hbase.quota.read.capacity.unit`, `.write.`).
     pub unit_bytes: (u64, u64),
     /// Whether the times of users' operations are counted (`hbase.regionserver.user.metrics.enabled`).
@@ -268,7 +270,10 @@ impl RegionServer {
         let (watcher, clock) = (Arc::downgrade(self), self.env().clock.clone());
         self.env().spawn(TaskClass::Service, async move {
             loop {
-                clock.sleep(hotspots::INTERVAL).await;
+                let Some(period) = watcher.upgrade().map(|server| server.options.hotspots_period) else {
+                    return;
+                };
+                clock.sleep(period).await;
                 let Some(server) = watcher.upgrade() else { return };
                 server.hotspots.end_interval(&server.regions, clock.monotonic(), clock.now_ms());
             }

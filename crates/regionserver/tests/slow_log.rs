@@ -87,6 +87,7 @@ fn options() -> RegionServerOptions {
         nonce_grace: Duration::from_secs(1800),
         quotas: None,
         unit_bytes: (1024, 1024),
+        hotspots_period: Duration::from_secs(10),
         times_users: true,
         slow_log: SlowLogOptions {
             slow: Some(SECOND / 2),

@@ -553,6 +553,7 @@ fn region_server_options(config: &Config, memory: &MemoryParts) -> RegionServerO
         memstore_low_mark: config.memstore_lower_fraction,
         cache_bytes: memory.cache,
         unit_bytes: (config.read_unit_bytes.max(1), config.write_unit_bytes.max(1)),
+        hotspots_period: config.history_period(),
         times_users: config.user_metrics_enabled,
         slow_log: slow_log_options(config),
         log_roll_bytes: config.wal_roll_bytes(),

@@ -96,7 +96,11 @@ impl Value {
     /// A key or another name that somebody chose: what is no character of ASCII is written as `\xff`, what is long
     /// is cut. All of it stands in the title.
     pub fn key(key: &[u8]) -> Value {
-        let all = key.escape_ascii().to_string();
+        Value::printed_key(key.escape_ascii().to_string())
+    }
+
+    /// The same of a name that is written so already.
+    pub fn printed_key(all: String) -> Value {
         if all.chars().count() <= KEY_CHARS_MAX {
             return Value { text: all, is_key: true, ..Value::default() };
         }

@@ -1,10 +1,12 @@
 //! The pages of a region server.
 
 mod health;
+mod hot;
 mod memory;
 mod region;
 mod regions;
 mod served;
+mod slow;
 mod status;
 
 use std::sync::Arc;
@@ -28,6 +30,9 @@ pub(super) const STATUS: &str = "/rs-status";
 /// The page of a region, and HBase's path of it.
 pub(super) const REGION: &str = "/region";
 const REGION_JSP: &str = "/region.jsp";
+/// The page of slow requests, and HBase's path of its region servers'.
+const SLOW: &str = "/slow";
+const SLOW_JSP: &str = "/namedQueueLogs.jsp";
 
 /// The pages of a region server.
 pub(crate) struct RegionServerPages {
@@ -48,8 +53,8 @@ impl RegionServerPages {
         (limits, identity, peers): (&Limits, &Identity, &Peers),
     ) -> RegionServerPages {
         let history = history::region_server::keep(env, config.history_period(), &server, calls);
-        let others: Vec<(&str, &str)> =
-            peers.master.iter().map(|address| ("Master", address.as_str())).collect();
+        let mut others = vec![("Slow requests", SLOW)];
+        others.extend(peers.master.iter().map(|address| ("Master", address.as_str())));
         let role = ("Region server", server.name());
         let common = Common::new((metrics, history), config, role, (STATUS, &others));
         let (memory, shared) = (limits.memory, limits.shared.clone());
@@ -63,7 +68,7 @@ impl Facts for RegionServerPages {
     }
 
     fn paths(&self) -> &'static [&'static str] {
-        &[STATUS, REGION, REGION_JSP]
+        &[STATUS, REGION, REGION_JSP, SLOW, SLOW_JSP]
     }
 
     fn frame(&self) -> Frame {
@@ -73,6 +78,7 @@ impl Facts for RegionServerPages {
     fn page(&self, path: &str, query: &Query) -> Result<Found, Refusal> {
         match path {
             REGION | REGION_JSP => self.region(query).map(Found::Page),
+            SLOW | SLOW_JSP => Ok(Found::Page(self.slow(query))),
             _ => self.status(query).map(Found::Page),
         }
     }

@@ -7,7 +7,10 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+#[path = "../hostile/connection.rs"]
+mod connection;
 mod dashboard;
+mod hot;
 mod html;
 mod names;
 mod status;

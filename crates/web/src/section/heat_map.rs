@@ -2,8 +2,8 @@
 
 use maud::{Markup, html};
 
-use crate::Value;
 use crate::section::headed;
+use crate::{Value, units};
 
 /// Shades that are told apart.
 const SHADES: usize = 8;
@@ -29,6 +29,11 @@ pub struct HeatRow {
 }
 
 impl HeatMap {
+    /// What a column says that ended then, milliseconds since the epoch.
+    pub fn column(end_ms: u64) -> String {
+        units::time_of_day(end_ms)
+    }
+
     pub(super) fn render(&self) -> Markup {
         let values = self.rows.iter().flat_map(|row| row.cells.iter().flatten());
         let most = values.map(|(value, _)| *value).filter(|value| value.is_finite()).fold(0.0, f64::max);

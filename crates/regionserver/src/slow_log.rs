@@ -26,8 +26,8 @@ pub use shares::{Share, Shares};
 
 use crate::server::RegionServer;
 
-/// Which calls are slow or large, and how many are kept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Which calls are slow or large, and how many are kept. By default none is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SlowLogOptions {
     /// Calls that take longer are slow (`hbase.ipc.warn.response.time`).
     pub slow: Option<Duration>,

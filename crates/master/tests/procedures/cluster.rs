@@ -212,6 +212,10 @@ fn options() -> RegionServerOptions {
         rejects_large_batches: false,
         nonce_grace: Duration::from_secs(1800),
         quotas: None,
+        unit_bytes: (1024, 1024),
+        times_users: false,
+        hotspots_period: Duration::from_secs(10),
+        slow_log: regionserver::slow_log::SlowLogOptions::default(),
         regions_max: 1000,
     }
 }

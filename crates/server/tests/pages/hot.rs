@@ -4,7 +4,6 @@ use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use prost::Message;
 
 use crate::common::{PORTS, Server, TempDir};
 use crate::connection::Connection;

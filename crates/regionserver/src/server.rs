@@ -268,7 +268,7 @@ impl RegionServer {
         });
         pauses::watch(self.env(), &self.pauses);
         let (watcher, clock) = (Arc::downgrade(self), self.env().clock.clone());
-        self.env().spawn(TaskClass::Service, async move {
+        self.env().spawn(TaskClass::Background, async move {
             loop {
                 let Some(period) = watcher.upgrade().map(|server| server.options.hotspots_period) else {
                     return;

@@ -14,7 +14,7 @@ use crate::call::{ConnectionInfo, Method};
 /// Answers from this length on are followed until the client has taken them: shorter ones fit into a socket's buffer.
 const FOLLOWED_LEN: usize = 64 << 10;
 /// The longest message of a call that is kept while its answer is on its way.
-const KEPT_PARAM_LEN: usize = 64 << 10;
+const KEPT_PARAM_LEN: usize = 4 << 10;
 
 /// Is told of calls. It is called on connections' threads and must be quick.
 pub trait CallObserver: Send + Sync {
@@ -103,7 +103,10 @@ pub(super) struct Leaving {
 impl Leaving {
     /// The answer of `call` ends at `end` of all that is sent.
     pub(super) fn push(&mut self, end: u64, mut call: EndedCall) {
+        // Copies: slices of the request would keep all of it in memory, and the server thinks that it is gone.
+        call.method = Method::from(&*call.method);
         call.param = call.param.filter(|param| param.len() <= KEPT_PARAM_LEN);
+        call.param = call.param.map(|param| Bytes::copy_from_slice(&param));
         self.calls.push_back((end, call));
     }
 

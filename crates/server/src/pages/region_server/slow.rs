@@ -77,17 +77,19 @@ fn section(calls: &[Arc<SlowCall>], note: String) -> Section {
 
 fn request(call: &SlowCall) -> SlowRequest {
     let of_phase = |shares: &[Share]| shares.iter().map(|share| call.shares.get(*share)).sum::<Duration>();
-    let subject = match &call.details.region {
-        Some(region) if !call.details.param.contains(region.as_str()) => {
-            format!("{}, region= {region}", call.details.param)
-        }
-        _ => call.details.param.clone(),
+    let details = &call.details;
+    let region = details.region.as_deref().unwrap_or("none known");
+    let param = details.param.strip_prefix(&format!("region= {region}, ")).unwrap_or(&details.param);
+    let subject = match &details.table {
+        Some(table) => format!("{table}: {param}"),
+        None => param.to_owned(),
     };
-    let from = format!("{} from {}: {subject}; time: {}", call.user, call.client, call.shares);
+    let (user, client, time) = (&call.user, call.client, call.shares);
+    let about = format!("{param}; region: {region}; asked by {user} from {client}; time: {time}");
     SlowRequest {
         ended_ms: call.start_ms + call.took.as_millis() as u64,
         kind: call.method.clone(),
-        subject: Value::key(subject.as_bytes()).titled(from),
+        subject: Value::printed_key(subject).titled(about),
         took: call.took,
         phases: PHASES.iter().map(|(_, shares)| of_phase(shares)).collect(),
     }

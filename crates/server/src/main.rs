@@ -1,13 +1,14 @@
 //! Layer 8: the binary `grampus`: roles, options, signals, the operating system as an `Env`.
 //!
 //! * [`arguments`]: the command line; [`standalone`]: both roles in this process, wired to each other;
-//! * [`os`]: clocks, sockets, threads; [`lock`]: one process to a data directory;
+//! * [`os`]: clocks, sockets, threads; [`allocator`]: memory; [`lock`]: one process to a data directory;
 //! * [`health`]: whether a server serves, asked from outside; [`notify`]: what the service manager is told;
 //! * [`registry`], [`services`]: services behind the RPC server;
 //! * [`pages`]: what the pages show; [`history`]: what is kept of the last hour; [`beans`], [`log_counts`]: metrics; [`sinks`]:
 //!   where they are sent.
 
 mod address;
+mod allocator;
 mod arguments;
 mod beans;
 mod direct;
@@ -30,19 +31,11 @@ use clap::Parser;
 
 use arguments::{Arguments, Command};
 
-// Many small allocations of different lengths: kept apart by size and thread. What is large and lives long is in `base::pages`.
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
-/// How long the allocator keeps pages that were freed. Its own default of a second is long enough for a burst of requests to
-/// be in memory twice.
-const PURGE_DELAY_MS: std::ffi::c_long = 10;
-/// Source: `mi_option_e` of mimalloc 3.
-const PURGE_DELAY_OPTION: libmimalloc_sys::mi_option_t = 15;
+static ALLOCATOR: allocator::Allocator = allocator::Allocator;
 
 fn main() -> ExitCode {
-    // SAFETY: sets a number within the allocator; nothing else reads it yet.
-    unsafe { libmimalloc_sys::mi_option_set(PURGE_DELAY_OPTION, PURGE_DELAY_MS) };
+    allocator::set_up();
     let arguments = match Arguments::try_parse_from(cli::canary::double_dashed(std::env::args_os())) {
         Ok(arguments) => arguments,
         Err(error) => return refused(&error),

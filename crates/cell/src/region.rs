@@ -86,27 +86,32 @@ const ENCODED_NAME_LEN: usize = 32;
 /// The encoded name within a region's full name: the part between its last two dots; for names of meta's old form, and
 /// for names that are encoded already, what can be made of them.
 pub fn encoded_name_of(name: &[u8]) -> Option<&str> {
+    std::str::from_utf8(encoded_bytes_of(name)?).ok()
+}
+
+/// The same as bytes, which are letters and digits, for those who need no text.
+pub fn encoded_bytes_of(name: &[u8]) -> Option<&[u8]> {
     if name == b"hbase:meta,,1" {
-        return Some(META_ENCODED_NAME);
+        return Some(META_ENCODED_NAME.as_bytes());
     }
     if let Some(cut) = name.strip_suffix(b".") {
         // Where it is in every name but those of meta's old form: found without a search.
         if let Some((rest, encoded)) = cut.split_last_chunk::<ENCODED_NAME_LEN>()
             && rest.last() == Some(&b'.')
-            && let Some(encoded) = alphanumeric(encoded)
+            && is_alphanumeric(encoded)
         {
             return Some(encoded);
         }
-        return alphanumeric(&cut[cut.iter().rposition(|byte| *byte == b'.')? + 1..]);
+        let last = &cut[cut.iter().rposition(|byte| *byte == b'.')? + 1..];
+        return is_alphanumeric(last).then_some(last);
     }
-    alphanumeric(name)
+    is_alphanumeric(name).then_some(name)
 }
 
-/// The text that `bytes` are, if it has letters and digits only, and some of them.
-fn alphanumeric(bytes: &[u8]) -> Option<&str> {
+/// Whether `bytes` are letters and digits only, and some of them.
+fn is_alphanumeric(bytes: &[u8]) -> bool {
     // All bytes are looked at whatever the first ones are: that is one step for many at once.
-    let is_plain = bytes.iter().fold(!bytes.is_empty(), |plain, byte| plain & byte.is_ascii_alphanumeric());
-    std::str::from_utf8(bytes).ok().filter(|_| is_plain)
+    bytes.iter().fold(!bytes.is_empty(), |plain, byte| plain & byte.is_ascii_alphanumeric())
 }
 
 /// A server's identity: host, port and the time it started. Printed `host,port,start code`.

@@ -46,6 +46,13 @@ impl Method {
     }
 }
 
+impl Method {
+    /// The name as bytes, for those who compare it with names that they know.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
+
 impl From<&str> for Method {
     fn from(name: &str) -> Method {
         Method(Bytes::copy_from_slice(name.as_bytes()))

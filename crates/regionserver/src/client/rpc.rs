@@ -45,31 +45,30 @@ impl Service for ClientRpc {
         let server = self.server.clone();
         let context = context(&call, self.caller.clone());
         let Call { method, param, cells, .. } = call;
-        let method: &str = &method;
-        count(server.requests(), method);
+        count(server.requests(), method.as_bytes());
         // A future for each method, so that a small call does not pay for the largest one's.
-        match method {
-            "Get" => boxed(async move {
+        match method.as_bytes() {
+            b"Get" => boxed(async move {
                 let (answered, ended) = get::get(&server, &get::GetRequest::of(param)?, context).await?;
                 Ok(Reply { ended, ..reply(answered)? })
             }),
-            "Mutate" => {
+            b"Mutate" => {
                 boxed(async move { reply(mutate::mutate(&server, &decode(param)?, cells, context).await?) })
             }
-            "Multi" => boxed(async move {
+            b"Multi" => boxed(async move {
                 let (message, cells) = multi::multi(&server, param, cells, context).await?;
                 Ok(Reply { message, cells, ended: None })
             }),
-            "Scan" => boxed(async move {
+            b"Scan" => boxed(async move {
                 let (message, cells) = scan::scan(&server, &decode(param)?, context).await?.finish();
                 Ok(Reply { message, cells, ended: None })
             }),
-            "ExecService" => boxed(async move {
+            b"ExecService" => boxed(async move {
                 let response = endpoints::exec_service(&server, &decode(param)?).await?;
                 reply((response, CellBlock::new()))
             }),
-            other => {
-                let refused = refuse_client(other, &param);
+            _ => {
+                let refused = refuse_client(&method, &param);
                 boxed(async move { Err(refused) })
             }
         }
@@ -77,12 +76,12 @@ impl Service for ClientRpc {
 }
 
 /// Counts a call by its kind.
-fn count(requests: &RequestInstruments, method: &str) {
+fn count(requests: &RequestInstruments, method: &[u8]) {
     let of_kind = match method {
-        "Get" => &requests.gets,
-        "Mutate" => &requests.mutates,
-        "Multi" => &requests.multis,
-        "Scan" => &requests.scans,
+        b"Get" => &requests.gets,
+        b"Mutate" => &requests.mutates,
+        b"Multi" => &requests.multis,
+        b"Scan" => &requests.scans,
         _ => return,
     };
     of_kind.increment();

@@ -559,6 +559,11 @@ impl RegionServer {
         self.services.loader.stats()
     }
 
+    /// How often a damaged block was read.
+    pub fn damaged_blocks(&self) -> u64 {
+        self.services.loader.damaged()
+    }
+
     /// The same of one kind of blocks.
     pub fn cached_kind(&self, kind: hfile::BlockKind) -> cache::KindStats {
         self.services.loader.kind_stats(kind)

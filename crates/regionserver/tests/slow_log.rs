@@ -251,6 +251,26 @@ fn reads_that_waited_for_blocks_say_so() {
 }
 
 #[test]
+fn a_damaged_block_is_counted() {
+    run(async {
+        let world = World::begin().await;
+        world.put("row").await;
+        let region = world.server.regions().all().remove(0);
+        region.flush().await.unwrap();
+        world.faulty.add(Rule::new(Fault::Flip).on(Operation::Read));
+        let get =
+            cell::query::Get { row: "row".into(), selection: Default::default(), existence_only: false };
+        let damaged = region.get(&get).await.err().expect("a wrong byte is not returned");
+        assert!(damaged.to_string().contains("corrupt"), "{damaged}");
+        // Of its Bloom filter, without which it was looked for, and the one where it is.
+        assert_eq!(world.server.damaged_blocks(), 2);
+        world.faulty.heal();
+        world.get("row").await;
+        assert_eq!(world.server.damaged_blocks(), 2);
+    });
+}
+
+#[test]
 fn the_last_calls_are_kept() {
     run(async {
         let world = World::begin().await;

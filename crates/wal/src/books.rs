@@ -21,12 +21,14 @@ pub(crate) struct Books {
     past: Vec<PastLog>,
     // What was written to the file that is open.
     current: Highest,
+    current_bytes: u64,
     // Up to where each region is flushed, as far as it was told.
     flushed: Highest,
 }
 
 struct PastLog {
     path: FilePath,
+    bytes: u64,
     // Regions that still need it.
     needed: Highest,
     // Trailer written, or given up.
@@ -36,8 +38,12 @@ struct PastLog {
 impl Books {
     /// Takes over logs of an earlier run. Gives those that nobody needs.
     pub(crate) fn adopt(&mut self, logs: Vec<OldLog>) -> Vec<FilePath> {
-        let adopted =
-            logs.into_iter().map(|log| PastLog { path: log.path, needed: log.highest, finished: true });
+        let adopted = logs.into_iter().map(|log| PastLog {
+            path: log.path,
+            bytes: log.bytes,
+            needed: log.highest,
+            finished: true,
+        });
         self.past.splice(0..0, adopted);
         self.release()
     }
@@ -52,10 +58,15 @@ impl Books {
         }
     }
 
+    /// The open log has so many bytes.
+    pub(crate) fn has_grown(&mut self, bytes: u64) {
+        self.current_bytes = bytes;
+    }
+
     /// The open log was replaced; `path` is the old one's.
     pub(crate) fn rolled(&mut self, path: FilePath) {
-        let needed = mem::take(&mut self.current);
-        self.past.push(PastLog { path, needed, finished: false });
+        let (needed, bytes) = (mem::take(&mut self.current), mem::take(&mut self.current_bytes));
+        self.past.push(PastLog { path, bytes, needed, finished: false });
     }
 
     /// Nothing more is written to the log at `path`. Gives the logs that nobody needs.
@@ -100,6 +111,11 @@ impl Books {
         self.past.len() + 1
     }
 
+    /// Bytes of the logs that are kept.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.past.iter().map(|log| log.bytes).sum::<u64>() + self.current_bytes
+    }
+
     /// The regions that keep the oldest log.
     pub(crate) fn holding_oldest(&self) -> Vec<Arc<str>> {
         let oldest = self.past.iter().find(|log| !log.needed.is_empty());
@@ -124,7 +140,10 @@ mod tests {
         let mut books = Books::default();
         written(&mut books, "a", 5);
         written(&mut books, "b", 9);
+        books.has_grown(100);
         books.rolled(path("1"));
+        books.has_grown(7);
+        assert_eq!(books.bytes(), 107);
         assert!(books.finished(&path("1")).is_empty());
         written(&mut books, "a", 6);
         assert_eq!(books.count(), 2);
@@ -132,6 +151,7 @@ mod tests {
         assert_eq!(books.flushed("a", 5), []);
         assert_eq!(books.holding_oldest(), ["b".into()]);
         assert_eq!(books.flushed("b", 100), [path("1")]);
+        assert_eq!(books.bytes(), 7);
         assert_eq!(books.count(), 1);
         assert!(books.holding_oldest().is_empty());
         // What was flushed before the roll does not hold the log after it; what was written since does.
@@ -159,9 +179,10 @@ mod tests {
         books.finished(&path("new"));
         let old = |name, region: &str, highest| OldLog {
             path: path(name),
+            bytes: 50,
             highest: Highest::from([(region.into(), highest)]),
         };
-        let empty = OldLog { path: path("empty"), highest: Highest::new() };
+        let empty = OldLog { path: path("empty"), bytes: 9, highest: Highest::new() };
         assert_eq!(books.adopt(vec![old("old1", "a", 10), old("old2", "c", 20), empty]), [path("empty")]);
         assert_eq!(books.holding_oldest(), ["a".into()]);
         assert_eq!(books.flushed("a", 60), [path("old1")]);

@@ -237,6 +237,9 @@ impl Committer {
                 books.written(&edit.region, edit.seq_id);
             }
         }
+        if let State::Open(segment) = &self.state {
+            books.has_grown(segment.len());
+        }
         drop(books);
         self.shared.instruments.note_group(logged, bytes, took);
     }

@@ -63,6 +63,8 @@ impl LogOptions {
 pub struct OldLog {
     /// Where it is.
     pub path: FilePath,
+    /// Bytes of its entries, and of what is before them.
+    pub bytes: u64,
     /// The regions with edits in it, and the highest sequence id of each.
     pub highest: HashMap<Arc<str>, u64>,
 }
@@ -72,6 +74,8 @@ pub struct OldLog {
 pub struct Figures {
     /// Log files that are kept, with the open one.
     pub logs: u64,
+    /// Their bytes.
+    pub file_bytes: u64,
     /// Bytes in the queue, those being written too.
     pub queued_bytes: u64,
     /// Edits committed that left bytes; like the next three, of all logs that count together.
@@ -297,6 +301,7 @@ impl Log {
         let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
         Figures {
             logs: self.log_count() as u64,
+            file_bytes: locked(&self.shared.books).bytes(),
             queued_bytes: read(&counts.queued_bytes),
             edits: instruments.appends.get(),
             bytes: instruments.written_bytes.get(),

@@ -91,7 +91,11 @@ impl LogIndex {
 
     /// For [`crate::Log::adopt`].
     pub fn old_logs(&self) -> Vec<OldLog> {
-        let old = |log: &IndexedLog| OldLog { path: log.path.clone(), highest: log.highest.clone() };
+        let old = |log: &IndexedLog| OldLog {
+            path: log.path.clone(),
+            bytes: log.tail.end,
+            highest: log.highest.clone(),
+        };
         self.logs.iter().map(old).collect()
     }
 }

@@ -28,6 +28,8 @@ const RUNS_MAX: usize = 16;
 pub struct BlockLoader {
     cache: BlockCache<Cached>,
     file_ids: FileIds,
+    // Blocks that were read and are damaged.
+    damaged: AtomicU64,
 }
 
 /// Under which number the blocks of a file are cached.
@@ -146,7 +148,11 @@ impl Keep {
 impl BlockLoader {
     /// A loader with a cache of at most `cache_bytes`.
     pub fn new(cache_bytes: u64) -> BlockLoader {
-        BlockLoader { cache: BlockCache::new(cache_bytes), file_ids: FileIds::default() }
+        BlockLoader {
+            cache: BlockCache::new(cache_bytes),
+            file_ids: FileIds::default(),
+            damaged: AtomicU64::new(0),
+        }
     }
 
     /// The block, if it is in the cache.
@@ -162,6 +168,11 @@ impl BlockLoader {
     /// Bytes that the cache holds.
     pub fn cached_bytes(&self) -> u64 {
         self.cache.stats().weight_bytes
+    }
+
+    /// How often a block was damaged, when it was read and when it was read again: its checksum differs, or what it says is not so.
+    pub fn damaged(&self) -> u64 {
+        self.damaged.load(Ordering::Relaxed)
     }
 
     /// Figures of the cache.
@@ -230,19 +241,30 @@ impl BlockLoader {
     async fn load_keeping(&self, block: &BlockRef, keep: Keep) -> Result<Arc<Block>> {
         let caching = self.file_ids.caching(block.file.file_id());
         if block.kind == BlockKind::Data && !keep.keeps_data(caching) {
-            return Ok(block.file.load(block).await?);
+            return Ok(self.read(block).await?);
         }
         let key = BlockKey { file_id: block.file.file_id(), offset: block.offset };
         let load = async {
-            let block = block.file.load(block).await?;
+            let block = self.read(block).await?;
             Ok::<_, hfile::Error>(Cached { block, in_memory: caching.in_memory })
         };
         Ok(self.cache.load_with(key, load).await?.block)
     }
 
+    async fn read(&self, block: &BlockRef) -> std::result::Result<Arc<Block>, hfile::Error> {
+        block.file.load(block).await.inspect_err(|error| self.note_damage(error))
+    }
+
+    fn note_damage(&self, error: &hfile::Error) {
+        if matches!(error, hfile::Error::Corrupt { .. }) {
+            self.damaged.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
     /// Loads a run of data blocks that begins with `first`.
     async fn load_run(&self, first: &BlockRef, bytes: usize, keep: Keep) -> Result<Vec<Arc<Block>>> {
-        let blocks = first.file.load_run(first, bytes).await?;
+        let blocks = first.file.load_run(first, bytes).await;
+        let blocks = blocks.inspect_err(|error| self.note_damage(error))?;
         let caching = self.file_ids.caching(first.file.file_id());
         for block in &blocks {
             if block.kind() != BlockKind::Data || keep.keeps_data(caching) {

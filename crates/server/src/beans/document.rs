@@ -138,6 +138,7 @@ const SHOWN: &[&[Declared]] = &[
     LogInstruments::DECLARED,
     TableFigures::DECLARED,
     FileInstruments::DECLARED,
+    region_server::FileFaults::DECLARED,
     master::LiveServers::DECLARED,
     master::MasterFigures::DECLARED,
     master::AssignmentFigures::DECLARED,

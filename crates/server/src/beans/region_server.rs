@@ -35,6 +35,8 @@ base::figures! {
         root_index_bytes: Gauge<u64> = "storeFileIndexSize" in Bytes,
         /// Logs that are kept.
         logs: Gauge<u64> = "hlogFileCount",
+        /// Their bytes.
+        log_bytes: Gauge<u64> = "hlogFileSize" in Bytes,
         /// Rows read and mutations.
         row_requests: Counted = "totalRowActionRequestCount",
         /// Calls of clients and administrators; one of many rows is one.
@@ -153,6 +155,14 @@ base::figures! {
 }
 
 base::figures! {
+    /// What was wrong with files.
+    pub(super) struct FileFaults in "RegionServer,sub=IO" {
+        /// Blocks that were damaged when they were read, and when they were read again; each as often as it was asked for.
+        damaged_blocks: Counted = "fsChecksumFailureCount",
+    }
+}
+
+base::figures! {
     /// Who has the memory.
     pub(super) struct MemoryFigures in "RegionServer,sub=Memory" {
         /// Memory that memstores take.
@@ -208,7 +218,10 @@ pub(crate) fn beans(
     of_server.add(server.instruments().server().clone());
     of_server.add(server.requests().clone());
     of_server.add(identity.files.reads.clone());
-    bean("RegionServer,sub=IO").add(identity.files.files.clone());
+    let of_files = bean("RegionServer,sub=IO");
+    of_files.add(identity.files.files.clone());
+    let of = server.clone();
+    of_files.read(move || FileFaults { damaged_blocks: of.damaged_blocks().into() });
     of_server.add(server.pauses().clone());
     bean("RegionServer,sub=Regions").add(Arc::new(regions::Regions::new(&regions, env)));
     bean("RegionServer,sub=Tables").add(Arc::new(tables::Tables::new(&regions, env)));
@@ -252,7 +265,7 @@ fn server_figures(
     now: Duration,
 ) -> ServerFigures {
     let stores = look.figures().flat_map(|region| &region.stores);
-    let instruments = server.instruments().server();
+    let (instruments, log) = (server.instruments().server(), server.log_figures());
     let [long, short] =
         [Pool::Long, Pool::Short].map(|pool| server.schedule().compactions().waiting_in(pool));
     ServerFigures {
@@ -262,7 +275,8 @@ fn server_figures(
         start_time: server.name().start_code.into(),
         memstore_heap_bytes: look.figures().map(|region| region.memstore_bytes).sum::<u64>().into(),
         root_index_bytes: stores.map(|store| store.root_index_bytes).sum::<u64>().into(),
-        logs: server.log_figures().logs.into(),
+        logs: log.logs.into(),
+        log_bytes: log.file_bytes.into(),
         row_requests: look
             .figures()
             .map(|region| region.read_requests + region.write_requests)

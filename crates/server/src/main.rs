@@ -1,6 +1,7 @@
 //! Layer 8: the binary `grampus`: roles, options, signals, the operating system as an `Env`.
 //!
-//! * [`arguments`]: the command line; [`standalone`]: both roles in this process, wired to each other;
+//! * [`arguments`]: the command line; [`settings`]: options as the parts of a server take them; [`standalone`]: both roles in this
+//!   process, wired to each other;
 //! * [`os`]: clocks, sockets, threads; [`allocator`]: memory; [`lock`]: one process to a data directory;
 //! * [`health`]: whether a server serves, asked from outside; [`notify`]: what the service manager is told;
 //! * [`registry`], [`services`]: services behind the RPC server;
@@ -21,6 +22,7 @@ mod os;
 mod pages;
 mod registry;
 mod services;
+mod settings;
 mod signals;
 mod sinks;
 mod standalone;

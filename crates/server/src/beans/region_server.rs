@@ -13,7 +13,7 @@ use rpc::server::Shared;
 
 use crate::beans::sums::Sums;
 use crate::beans::{Identity, absent, connections, look, process, regions, tables, users};
-use crate::standalone::Limits;
+use crate::settings::Limits;
 
 /// HBase's context of a region server's beans, a tag of each.
 const CONTEXT: &str = "regionserver";

@@ -23,7 +23,7 @@ use super::common::Configuration;
 use super::{Common, Peers};
 use crate::beans::Identity;
 use crate::history;
-use crate::standalone::Limits;
+use crate::settings::Limits;
 
 /// HBase's path of the status page.
 pub(super) const STATUS: &str = "/rs-status";

@@ -1,0 +1,176 @@
+//! Options by their keys as the parts of a server take them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use base::config::{Config, MemoryParts, RateLimiter};
+use engine::compaction::settings::WindowSettings;
+use engine::compaction::{Engine, Policy, Settings, SiteSettings};
+use regionserver::RegionServerOptions;
+use regionserver::quotas::{QuotaOptions, Refill};
+use regionserver::schedule::compactions::CompactionOptions;
+use regionserver::schedule::throughput::ThroughputOptions;
+use regionserver::slow_log::SlowLogOptions;
+use rpc::ServerOptions;
+use rpc::server::Shared;
+use tracing::info;
+
+/// Bytes that wait for the log at most; less where requests have less.
+const LOG_QUEUE_BYTES_MAX: u64 = 256 << 20;
+
+/// What the process may take, all roles together.
+pub(crate) struct Limits {
+    pub(crate) memory: MemoryParts,
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) rpc: ServerOptions,
+}
+
+impl Limits {
+    /// The limits of a process that may have `files` open.
+    pub(crate) fn of(config: &Config, files: u64) -> Limits {
+        let memory = config.memory_parts(base::memory::limit_bytes());
+        let bytes = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
+        let connections_max = config.connections_max_of(files) as usize;
+        let rpc = ServerOptions {
+            max_request_bytes: config.request_bytes_max_of(memory.requests),
+            queued_bytes_max: bytes(memory.requests),
+            answer_bytes_max: bytes(memory.answers),
+            calls_max: config.calls_max().map(|calls| calls as usize),
+            connections_max,
+            handshakes_per_address_max: (connections_max / 4).max(16),
+            ..ServerOptions::default()
+        };
+        if u64::from(rpc.max_request_bytes) < config.request_bytes_max {
+            info!(
+                bytes = rpc.max_request_bytes,
+                "requests may be no larger than the memory for them (grampus.memory), which is less than \
+                 hbase.ipc.max.request.size"
+            );
+        }
+        Limits { memory, shared: Shared::new(&rpc), rpc }
+    }
+}
+
+/// Which calls are told of.
+pub(crate) fn slow_log_options(config: &Config) -> SlowLogOptions {
+    let millis = |millis: Option<u64>| millis.map(Duration::from_millis);
+    let bytes = |bytes: Option<u64>| bytes.map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX));
+    SlowLogOptions {
+        slow: millis(config.slow_call_ms),
+        slow_scan: millis(config.slow_scan_ms.or(config.slow_call_ms)),
+        large_bytes: bytes(config.large_answer_bytes),
+        large_scan_bytes: bytes(config.large_scan_bytes.or(config.large_answer_bytes)),
+        kept: if config.slow_log_enabled { config.slow_log_calls_max as usize } else { 0 },
+    }
+}
+
+/// The settings of a region server that has these parts of the memory.
+pub(crate) fn region_server_options(config: &Config, memory: &MemoryParts) -> RegionServerOptions {
+    RegionServerOptions {
+        region: engine::region::RegionOptions {
+            flush_bytes: config.memstore_flush_bytes,
+            block_multiplier: u64::from(config.memstore_block_multiplier),
+            cell_bytes_max: config.cell_bytes_max.unwrap_or(0),
+            row_bytes_max: config.row_bytes_max.min(memory.answers / 2),
+            log_queue_bytes_max: memory.requests.min(LOG_QUEUE_BYTES_MAX),
+            split: engine::region::SplitOptions {
+                policy: config.split_policy.clone(),
+                file_bytes_max: config.split_bytes_max,
+                file_bytes_jitter: config.split_bytes_jitter,
+                sums_stores: config.split_sums_stores,
+                initial_bytes: config.split_bytes_initial.filter(|bytes| *bytes > 0),
+            },
+            compaction: compaction_settings(config),
+            blocking_wait: Duration::from_millis(config.blocking_wait_ms),
+            purge_deletes_after: Duration::from_millis(config.purge_deletes_after_ms),
+            caching: engine::caching::Caching {
+                data_on_write: config.cache_data_on_write,
+                index_on_write: config.cache_index_on_write,
+                blooms_on_write: config.cache_blooms_on_write,
+                compacted_on_write: config.cache_compacted_on_write,
+                prefetch: config.prefetch_on_open,
+                evict_on_close: config.evict_on_close,
+                ..engine::caching::Caching::default()
+            },
+            ..engine::region::RegionOptions::default()
+        },
+        compaction: CompactionOptions {
+            long_at_once: config.long_compactions as usize,
+            short_at_once: config.short_compactions as usize,
+            enabled: config.compaction_enabled,
+            throughput: ThroughputOptions {
+                lower_bytes: config.compaction_speed_min,
+                higher_bytes: config.compaction_speed_max,
+            },
+        },
+        memory_bytes: memory.total,
+        memstore_bytes: memory.memstores,
+        memstore_low_mark: config.memstore_lower_fraction,
+        cache_bytes: memory.cache,
+        unit_bytes: (config.read_unit_bytes.max(1), config.write_unit_bytes.max(1)),
+        hotspots_period: config.history_period(),
+        times_users: config.user_metrics_enabled,
+        slow_log: slow_log_options(config),
+        log_roll_bytes: config.wal_roll_bytes(),
+        log_roll_period: Duration::from_millis(config.wal_roll_interval_ms),
+        logs_max: config.wal_files_max_for(memory.memstores) as usize,
+        flush_period: Duration::from_millis(config.memstore_flush_interval_ms),
+        scanner_lease: Duration::from_millis(config.scanner_lease_ms),
+        scanners_max: config.scanners_max as usize,
+        result_bytes_max: config.scan_result_bytes_max,
+        batch_rows_warning: config.batch_rows_warning,
+        minibatch_changes: config.minibatch_changes as usize,
+        rejects_large_batches: config.reject_large_batches,
+        nonce_grace: Duration::from_millis(config.nonce_grace_ms),
+        quotas: config.quotas_enabled.then(|| QuotaOptions {
+            refresh_ms: config.quota_refresh_ms,
+            refill: match config.quota_limiter {
+                RateLimiter::Average => Refill::Average,
+                RateLimiter::Fixed => Refill::Fixed,
+            },
+            read_unit_bytes: i64::try_from(config.read_unit_bytes).unwrap_or(i64::MAX),
+            write_unit_bytes: i64::try_from(config.write_unit_bytes).unwrap_or(i64::MAX),
+        }),
+        regions_max: config.regions_max as usize,
+    }
+}
+
+/// Which files are compacted, where tables and families do not say.
+fn compaction_settings(config: &Config) -> SiteSettings {
+    let millis = |ms: u64| i64::try_from(ms).unwrap_or(i64::MAX);
+    let policy = match Engine::of_class(&config.store_engine) {
+        Some(Engine::DateTiered) => Some(Policy::DateTiered),
+        _ => Policy::of_class(&config.compaction_policy),
+    };
+    let default = Settings::default();
+    let settings = Settings {
+        policy: policy.unwrap_or(default.policy),
+        files_min: config.compaction_files_min as usize,
+        files_max: config.compaction_files_max as usize,
+        bytes_max: config.compaction_bytes_max.unwrap_or(default.bytes_max),
+        ratio: f64::from(config.compaction_ratio as f32),
+        off_peak_ratio: f64::from(config.compaction_off_peak_ratio as f32),
+        off_peak_hours: config.off_peak_start.zip(config.off_peak_end),
+        major_period_ms: millis(config.major_compaction_period_ms),
+        major_jitter: config.major_compaction_jitter,
+        blocking_files: config.blocking_store_files as usize,
+        drops_expired: config.drop_expired_files,
+        check_multiplier: u64::from(config.compaction_check_multiplier),
+        windows: WindowSettings {
+            base_ms: millis(config.window_base_ms),
+            per_tier: i64::from(config.windows_per_tier),
+            incoming_files_min: config.window_incoming_files_min as usize,
+            file_age_max_ms: config.window_file_age_max_ms.map_or(i64::MAX, millis),
+            single_output: config.window_single_output,
+            ..default.windows
+        },
+        ..default
+    };
+    SiteSettings {
+        settings,
+        bytes_min: config.compaction_bytes_min,
+        off_peak_bytes_max: config.compaction_off_peak_bytes_max,
+        long_bytes: config.long_compaction_bytes,
+        tier_age_max_ms: config.window_tier_age_max_ms.map(millis),
+    }
+}

@@ -24,7 +24,7 @@ pub struct Process {
     pub load_average: f64,
     /// Bytes of the machine's memory.
     pub memory_bytes: u64,
-    /// Those that nobody has.
+    /// Those that could be had.
     pub memory_free_bytes: u64,
     /// Bytes of the machine's swap space.
     pub swap_bytes: u64,

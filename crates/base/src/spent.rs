@@ -21,8 +21,10 @@ use crate::metrics::COUNTING;
 pub enum Phase {
     /// Making sense of a long request: decompressing and decoding it.
     Decode,
-    /// Waiting for others to let go of rows, or to be done with the same change.
+    /// Waiting for others to be done with the same change.
     Lock,
+    /// Standing still until others let go of rows: the thread with it, so that it is a part of [`Work`](Phase::Work).
+    Blocked,
     /// Waiting for blocks of files.
     Disk,
     /// Asking filters about rows and cells; measured now and then, and multiplied.
@@ -107,12 +109,13 @@ pub fn add(phase: Phase, time: Duration) {
     add_at(phase as usize, nanos(time));
 }
 
-/// For how many nanoseconds the call at work was polled in all until `now`. For one that nobody opened an account for, only differences mean
+/// For how many nanoseconds the call at work was polled in all until `now`, but for those in which it was blocked. For one that nobody opened an account for, only differences mean
 /// anything.
 #[inline]
 pub fn work_nanos_until(now: Duration) -> u64 {
-    let before = CURRENT.with(|current| current.as_array_of_cells()[Phase::Work as usize].get());
-    before + nanos(now).saturating_sub(RESUMED.get())
+    let [work, blocked] = [Phase::Work, Phase::Blocked]
+        .map(|phase| CURRENT.with(|current| current.as_array_of_cells()[phase as usize].get()));
+    (work + nanos(now).saturating_sub(RESUMED.get())).saturating_sub(blocked)
 }
 
 /// The call at work made use of something.
@@ -220,6 +223,8 @@ mod tests {
         add(Phase::Work, 2 * SECOND);
         open(&close(), 10 * SECOND);
         assert_eq!(work_nanos_until(11 * SECOND), 3_000_000_000);
+        add(Phase::Blocked, SECOND);
+        assert_eq!(work_nanos_until(12 * SECOND), 3_000_000_000);
     }
 
     #[test]

@@ -54,7 +54,7 @@ impl RowLocks {
         match stripe.try_lock() {
             Ok(guard) => guard,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            Err(TryLockError::WouldBlock) => spent::took(Phase::Lock, &*self.clock, || {
+            Err(TryLockError::WouldBlock) => spent::took(Phase::Blocked, &*self.clock, || {
                 stripe.lock().unwrap_or_else(PoisonError::into_inner)
             }),
         }

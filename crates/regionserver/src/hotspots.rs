@@ -18,8 +18,8 @@ use engine::Region;
 
 use crate::regions::OnlineRegions;
 
-/// Intervals that are "now": a minute.
-const ROW_INTERVALS: usize = 6;
+/// Intervals that are "now": a minute, where one is ten seconds.
+pub const ROW_INTERVALS: usize = 6;
 /// Intervals that are kept of regions: an hour.
 const REGION_INTERVALS: usize = 360;
 /// Requests for which one is counted, on average: a power of two.

@@ -151,7 +151,7 @@ impl CallObserver for SlowCalls {
         if details.region.is_none()
             && let Some(region) = call.spent.subject().and_then(|number| self.0.regions().numbered(number))
         {
-            details.region = Some(rpc::to_string_binary(&region.info().name()));
+            details.region = Some(details::told(&region.info().name()));
             details.table = Some(region.info().table.to_string());
         }
         let call = SlowCall {
@@ -201,7 +201,7 @@ impl SlowCall {
         if self.method == "Multi" {
             put("multi.gets", json!(details.gets));
             put("multi.mutations", json!(details.mutations));
-            put("multi.servicecalls", json!(details.service_calls));
+            put("multi.service_calls", json!(details.service_calls));
         }
         put("totaltimems", json!(self.took.as_millis() as u64));
         let shares =

@@ -16,7 +16,9 @@ use rpc::ConnectionInfo;
 
 /// Users that are told apart at most, and hosts of each.
 const USERS_MAX: usize = 1000;
-const HOSTS_MAX: usize = 1000;
+const HOSTS_MAX: usize = 100;
+/// Bytes of the longest name of a user who is told apart.
+const NAME_LEN_MAX: usize = 128;
 /// The name of all beyond.
 const OTHERS: &str = "others";
 
@@ -94,6 +96,7 @@ impl Users {
     }
 
     fn user(&self, name: &str) -> Arc<User> {
+        let name = if name.len() <= NAME_LEN_MAX { name } else { OTHERS };
         let mut by_name = lock(&self.by_name);
         one_of(&mut by_name, name, USERS_MAX, || {
             let times = self.are_timed.then(|| UserTimes::begin(self.begun));

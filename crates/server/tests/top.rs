@@ -51,8 +51,8 @@ fn a_table_that_is_written_to_has_a_rate() {
     assert!(made.status.success());
     wait_for(&server, "busy");
     let mut load = load(&server).spawn().unwrap();
-    // Reports come every three seconds, so between two looks there is one at least.
-    let looks = top(&server, &["-n", "2", "-d", "4", "-m", "t", "--fields", "TABLE,#REGION,#REQ/S,#WRITE/S"]);
+    // Reports come every three seconds: between two looks there are some, of a load that has begun.
+    let looks = top(&server, &["-n", "2", "-d", "9", "-m", "t", "--fields", "TABLE,#REGION,#REQ/S,#WRITE/S"]);
     load.kill().unwrap();
     wait(&mut load);
 

@@ -85,7 +85,7 @@ pub(crate) struct RegionCounts {
 /// What calls used: what one could be charged for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// Capacity units read: each part of a call that reads counts at least one, and more by the bytes of its cells.
+    /// Capacity units read: by the bytes of cells, each part of a call that read any at least one.
     pub read_units: u64,
     /// Capacity units written.
     pub write_units: u64,

@@ -3,10 +3,22 @@
 //! Source of the words: HBase's `ProtobufUtil.getShortTextFormat` and `getSlowLogParams`.
 
 use prost::Message;
-use rpc::to_string_binary;
 
-/// Letters of a param that are kept at most: keys may be long.
-const PARAM_LEN_MAX: usize = 1024;
+/// Bytes of a name or key that are told: what clients send may be long, and is not checked before it is told.
+const TOLD_LEN_MAX: usize = 512;
+/// Messages that are longer are not taken apart: decoded, a small action of a batch has a hundred times its bytes.
+const DECODED_LEN_MAX: usize = 64 << 10;
+
+/// Families of a scan that are told.
+const FAMILIES_TOLD_MAX: usize = 10;
+
+/// The beginning of a name or key, printable.
+pub(super) fn told(bytes: &[u8]) -> String {
+    match bytes.get(..TOLD_LEN_MAX) {
+        Some(begin) if bytes.len() > TOLD_LEN_MAX => rpc::to_string_binary(begin) + "...",
+        _ => rpc::to_string_binary(bytes),
+    }
+}
 
 /// A call's message in words.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -28,7 +40,9 @@ pub struct Details {
 impl Details {
     /// Those of a call of `method` with the message `param`.
     pub(super) fn of(method: &str, param: Option<&[u8]>) -> Details {
-        let Some(param) = param else { return Details::saying("a message too long to be kept".into()) };
+        let Some(param) = param.filter(|param| param.len() <= DECODED_LEN_MAX) else {
+            return Details::saying("a long message".into());
+        };
         let decoded = match method {
             "Get" => proto::GetRequest::decode(param).map(|request| of_get(&request)),
             "Mutate" => proto::MutateRequest::decode(param).map(|request| of_mutate(&request)),
@@ -37,12 +51,7 @@ impl Details {
             "ExecService" => proto::CoprocessorServiceRequest::decode(param).map(|request| of_exec(&request)),
             _ => Ok(Details::default()),
         };
-        let mut details = decoded.unwrap_or_else(|_| Details::saying("a message that cannot be read".into()));
-        if let Some((end, _)) = details.param.char_indices().nth(PARAM_LEN_MAX) {
-            details.param.truncate(end);
-            details.param.push_str("...");
-        }
-        details
+        decoded.unwrap_or_else(|_| Details::saying("a message that cannot be read".into()))
     }
 
     /// The call as HBase names it: method, and the Java class of the message.
@@ -60,7 +69,7 @@ impl Details {
     }
 
     fn in_region(region: &proto::RegionSpecifier, what: &str) -> Details {
-        let name = to_string_binary(&region.value);
+        let name = told(&region.value);
         let param = format!("region= {name}, {what}");
         Details { table: table_of(&region.value), region: Some(name), param, ..Details::default() }
     }
@@ -69,15 +78,15 @@ impl Details {
 /// The table of a region by its full name; none for an encoded one, which does not tell.
 fn table_of(region: &[u8]) -> Option<String> {
     let end = region.iter().position(|byte| *byte == b',')?;
-    Some(to_string_binary(&region[..end]))
+    Some(told(&region[..end]))
 }
 
 fn of_get(request: &proto::GetRequest) -> Details {
-    Details::in_region(&request.region, &format!("row= {}", to_string_binary(&request.get.row)))
+    Details::in_region(&request.region, &format!("row= {}", told(&request.get.row)))
 }
 
 fn of_mutate(request: &proto::MutateRequest) -> Details {
-    let row = to_string_binary(request.mutation.row());
+    let row = told(request.mutation.row());
     let condition = if request.condition.is_some() { ", on a condition" } else { "" };
     let what = format!("row= {row}, type= {}{condition}", request.mutation.mutate_type().as_str_name());
     Details::in_region(&request.region, &what)
@@ -91,7 +100,7 @@ fn of_multi(request: &proto::MultiRequest) -> Details {
         (None, Some(mutation)) => Some(mutation.row()),
         (None, None) => None,
     });
-    let row = to_string_binary(row.unwrap_or_default());
+    let row = told(row.unwrap_or_default());
     let (regions, count) = (request.region_action.len(), actions().count());
     let what = format!("for {count} action(s) in {regions} region(s) and 1st row key= {row}");
     let count = |is: fn(&proto::Action) -> bool| actions().filter(|action| is(action)).count() as u32;
@@ -105,22 +114,24 @@ fn of_multi(request: &proto::MultiRequest) -> Details {
 
 fn of_scan(request: &proto::ScanRequest) -> Details {
     let rows = request.number_of_rows();
-    let (Some(region), Some(scan)) = (&request.region, &request.scan) else {
+    // With a number the rest means nothing, and is not looked at by who answers it.
+    let (None, Some(region), Some(scan)) = (request.scanner_id, &request.region, &request.scan) else {
         return Details::saying(format!("scanner_id= {}, number_of_rows= {rows}", request.scanner_id()));
     };
-    let bound = |row: &[u8]| to_string_binary(row);
+    let bound = |row: &[u8]| told(row);
     let mut what = format!(
         "start_row= {}, stop_row= {}, number_of_rows= {rows}",
         bound(scan.start_row()),
         bound(scan.stop_row())
     );
-    let families: Vec<_> = scan.column.iter().map(|column| to_string_binary(&column.family)).collect();
+    let families: Vec<_> =
+        scan.column.iter().take(FAMILIES_TOLD_MAX).map(|column| told(&column.family)).collect();
     if !families.is_empty() {
         what.push_str(&format!(", families= {}", families.join(" ")));
     }
     if let Some(filter) = &scan.filter {
         let name = filter.name.rsplit('.').next().unwrap_or(&filter.name);
-        what.push_str(&format!(", filter= {name}"));
+        what.push_str(&format!(", filter= {}", told(name.as_bytes())));
     }
     if scan.reversed() {
         what.push_str(", reversed");
@@ -130,11 +141,12 @@ fn of_scan(request: &proto::ScanRequest) -> Details {
 
 fn of_exec(request: &proto::CoprocessorServiceRequest) -> Details {
     let call = &request.call;
-    let what = format!("coprocessorService= {}:{}", call.service_name, call.method_name);
+    let (service, method) = (told(call.service_name.as_bytes()), told(call.method_name.as_bytes()));
+    let what = format!("coprocessorService= {service}:{method}");
     Details::in_region(&request.region, &what)
 }
 
-/// Whether a region's printed name is that of a region of `table`.
+/// Whether they are of a call of a region of `table`.
 pub(super) fn is_of_table(details: &Details, table: &str) -> bool {
     // The default namespace may be named, or not.
     let plain = |name: &str| name.strip_prefix("default:").unwrap_or(name).to_owned();
@@ -170,12 +182,32 @@ mod tests {
     }
 
     #[test]
-    fn long_and_broken_messages_are_told_too() {
+    fn of_what_is_long_only_the_beginning_is_told() {
         let get = proto::Get { row: vec![0; 30_000].into(), ..proto::Get::default() };
-        let request = proto::GetRequest { region: region(), get };
+        let region = proto::RegionSpecifier { r#type: 1, value: vec![b'r'; 30_000].into() };
+        let request = proto::GetRequest { region, get };
         let details = Details::of("Get", Some(&request.encode_to_vec()));
-        assert!(details.param.len() <= PARAM_LEN_MAX + 3 && details.param.ends_with("..."));
+        assert!(details.param.len() < 5 * TOLD_LEN_MAX + 100, "{}", details.param.len());
+        assert_eq!(details.region.map(|region| region.len()), Some(TOLD_LEN_MAX + 3));
+        let action = proto::Action { index: Some(1), ..proto::Action::default() };
+        let of_region = proto::RegionAction {
+            region: self::region(),
+            action: vec![action; 100_000],
+            ..Default::default()
+        };
+        let multi = proto::MultiRequest { region_action: vec![of_region], ..Default::default() };
+        assert_eq!(Details::of("Multi", Some(&multi.encode_to_vec())).param, "a long message");
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_told_too() {
         assert_eq!(Details::of("Get", Some(&[0xff; 9])).region, None);
         assert_eq!(Details::of("Scan", None).region, None);
+        let scan = proto::Scan { start_row: Some("a".into()), ..Default::default() };
+        let region = Some(region());
+        let request =
+            proto::ScanRequest { scanner_id: Some(7), region, scan: Some(scan), ..Default::default() };
+        let details = Details::of("Scan", Some(&request.encode_to_vec()));
+        assert_eq!((details.region, details.param.as_str()), (None, "scanner_id= 7, number_of_rows= 0"));
     }
 }

@@ -16,7 +16,7 @@ pub enum Share {
     Queue,
     /// Making sense of its bytes.
     Decode,
-    /// Waiting for rows that others held.
+    /// Waiting for rows that others held, or for others to be done with the same change.
     Lock,
     /// Going through cells of memstores.
     Memstore,
@@ -79,14 +79,14 @@ impl Shares {
     pub(super) fn of(call: &EndedCall) -> Shares {
         let spent = &call.spent;
         let processed = call.ended.saturating_sub(call.begun);
-        let [decode, lock, disk, filter, log] =
-            [Phase::Decode, Phase::Lock, Phase::Disk, Phase::Filter, Phase::Log]
+        let [decode, awaited, blocked, disk, filter, log] =
+            [Phase::Decode, Phase::Lock, Phase::Blocked, Phase::Disk, Phase::Filter, Phase::Log]
                 .map(|phase| spent.time(phase));
         // Sampled, it may come out as more than there was.
         let work = spent.time(Phase::Work);
         let filter = filter.min(work);
-        let cells = work.saturating_sub(decode + filter + lock);
-        let turns = processed.saturating_sub(work.max(lock + decode + filter) + disk + log);
+        let cells = work.saturating_sub(decode + filter + blocked);
+        let turns = processed.saturating_sub(work + awaited + disk + log);
         let [in_memstores, in_blocks] =
             [Use::MemstoreSlices, Use::BlockSlices].map(|slices| spent.used(slices));
         let part = |slices: u64| match in_memstores + in_blocks {
@@ -96,7 +96,7 @@ impl Shares {
         let mut shares = Shares::default();
         shares.0[Share::Queue as usize] = call.begun.saturating_sub(call.received);
         shares.0[Share::Decode as usize] = decode;
-        shares.0[Share::Lock as usize] = lock;
+        shares.0[Share::Lock as usize] = awaited + blocked;
         shares.0[Share::Memstore as usize] = part(in_memstores);
         shares.0[Share::Cache as usize] = part(in_blocks);
         shares.0[Share::Disk as usize] = disk;

@@ -33,24 +33,20 @@ impl Calls {
         self.woken = true;
     }
 
-    /// Begins a call, whose account is open; what came of it if that is there at once.
-    pub(super) fn begin(
-        &mut self,
-        mut work: Work,
-        clock: &Arc<dyn Clock>,
-        cx: &mut Context<'_>,
-    ) -> Option<Done> {
+    /// Begins a call, whose account is open. What came of it if that is there at once, or when it began to wait.
+    pub(super) fn begin(&mut self, mut work: Work, clock: &Arc<dyn Clock>, cx: &mut Context<'_>) -> Begin {
         if let Poll::Ready(outcome) = work.poll(cx) {
-            return Some(Done { call: work.call, outcome, was_ready: true });
+            return Begin::Done(Done { call: work.call, outcome, was_ready: true });
         }
         let mut spent = spent::close();
-        spent.add(Phase::Work, clock.monotonic().saturating_sub(work.call.begun));
+        let now = clock.monotonic();
+        spent.add(Phase::Work, now.saturating_sub(work.call.begun));
         let call = Running { work: Some(work), spent, clock: Arc::clone(clock) };
         match self.sole {
             None => (self.sole, self.woken) = (Some(call), false),
             Some(_) => self.others.push(call),
         }
-        None
+        Begin::Waits(now)
     }
 
     /// A call that has ended; `None` if none runs.
@@ -78,6 +74,14 @@ impl Calls {
     pub(super) fn is_empty(&self) -> bool {
         self.len() == 0
     }
+}
+
+/// What came of beginning a call.
+pub(super) enum Begin {
+    /// It is done.
+    Done(Done),
+    /// It waits, since this time of the monotonic clock.
+    Waits(Duration),
 }
 
 /// What is known of a call before it is done.

@@ -24,7 +24,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::watch;
 use tracing::{debug, error};
 
-use super::calls::{Begun, Calls, Done, Work, panicked};
+use super::calls::{Begin, Begun, Calls, Done, Work, panicked};
 use super::inbox::{Inbox, Next};
 use super::instruments::CallInstruments;
 use super::observer::{EndedCall, Leaving};
@@ -369,6 +369,7 @@ impl Connection<'_> {
                 }
                 Err(failure) => {
                     self.inbox.done(cost);
+                    self.now = clock.monotonic();
                     return self.fail(call_id, &failure);
                 }
             }
@@ -399,8 +400,10 @@ impl Connection<'_> {
             Err(panic) => Box::pin(std::future::ready(Err(panicked(&begun.method, panic)))),
         };
         let work = Work { call: begun, answer, _place: place };
-        if let Some(done) = self.running.begin(work, &self.env.clock, cx) {
-            self.finish(done);
+        match self.running.begin(work, &self.env.clock, cx) {
+            Begin::Done(done) => self.finish(done),
+            // The next call of the same bytes begins now, and not when this one did.
+            Begin::Waits(now) => self.now = now,
         }
     }
 
@@ -439,7 +442,14 @@ impl Connection<'_> {
             failure = Some(failed.class.clone());
         }
         let unsent_before = self.outbox.unsent();
-        self.outbox.push(call.call_id, outcome, self.info.compressor);
+        match self.info.compressor {
+            // What it takes to compress an answer is work, too; of a call that was ready all is.
+            Some(_) if !was_ready => {
+                let push = || self.outbox.push(call.call_id, outcome, self.info.compressor);
+                spent::took(spent::Phase::Work, &*self.env.clock, push);
+            }
+            _ => self.outbox.push(call.call_id, outcome, self.info.compressor),
+        }
         // At once: the service has given back what it took, and others must not take it too.
         self.unread.set(self.outbox.unsent());
         if !COUNTING {

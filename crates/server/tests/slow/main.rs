@@ -71,16 +71,19 @@ impl World {
     /// Waits for a slow call of `method` whose time went to `share` first of all.
     fn wait_for(&self, method: &str, share: &str) -> proto::SlowLogPayload {
         for _ in 0..200 {
-            let calls = self.slow_calls();
-            let found = calls.into_iter().find(|call| {
-                call.method_name == method && call.param().contains(&format!("; time: {share} "))
-            });
-            if let Some(call) = found {
+            if let Some(call) = self.find(method, share) {
                 return call;
             }
             thread::sleep(Duration::from_millis(50));
         }
         panic!("no slow {method} by {share}: {:#?}", self.slow_calls());
+    }
+
+    fn find(&self, method: &str, share: &str) -> Option<proto::SlowLogPayload> {
+        let is_it = |call: &proto::SlowLogPayload| {
+            call.method_name == method && call.param().contains(&format!("; time: {share} "))
+        };
+        self.slow_calls().into_iter().find(is_it)
     }
 }
 
@@ -149,15 +152,20 @@ fn what_made_a_call_slow_is_told() {
         proto::Scan { start_row: Some("big".into()), stop_row: Some("bih".into()), ..Default::default() };
     let mut slow = table.connect();
     slow.send("Scan", &table.scan_of(scan), &[]).unwrap();
-    thread::sleep(Duration::from_millis(500));
+    slow.stream.peek(&mut [0]).expect("the answer is there");
+    thread::sleep(Duration::from_secs(1));
     slow.answer().unwrap().outcome.unwrap();
     let found = world.wait_for("Scan", "network");
     assert!(found.response_size > 32 << 20, "{found:?}");
 
     // A row that is held.
     if thread::available_parallelism().unwrap().get() > 1 {
-        wait_for_a_row(&world);
-        let found = world.wait_for("Mutate", "lock");
+        // Whether somebody waits is up to the threads that connections came to, and when they run.
+        let mut tries = (0..10).map(|_| {
+            wait_for_a_row(&world);
+            world.find("Mutate", "lock")
+        });
+        let found = tries.find_map(|found| found).expect("a call that waited for a row");
         assert!(found.param().contains("row= wide, type= PUT;"), "{found:?}");
     } else {
         println!("one core: nobody can wait for a row while another is at work on it");

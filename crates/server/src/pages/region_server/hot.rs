@@ -1,4 +1,4 @@
-//! What is asked for most: regions over the last hour, rows in the last minute.
+//! What is asked for most: regions over the last hour, rows lately.
 
 use std::sync::Arc;
 
@@ -42,7 +42,7 @@ impl RegionServerPages {
         }
     }
 
-    /// The rows that were asked for most in the last minute.
+    /// The rows that were asked for most lately.
     pub(super) fn hot_rows(&self) -> Table {
         let (hotspots, now) = (self.server.hotspots(), self.common.clock.monotonic());
         let columns = vec![
@@ -63,11 +63,18 @@ impl RegionServerPages {
             ])
         });
         let mut table = Table::new("Hot rows", columns);
-        table.note = Some(
-            "Rows that were got or changed most often in the last minute. Scans are not counted here.".into(),
-        );
+        table.note = Some(format!(
+            "Rows that were got or changed most often in the last {}. Scans are not counted here.",
+            self.lately()
+        ));
         table.rows = rows.collect();
-        table.nothing = "No row was got or changed in the last minute.".into();
+        table.nothing = "No row was got or changed lately.".into();
         table
+    }
+
+    /// How far back hot rows reach.
+    fn lately(&self) -> String {
+        let reach = self.server.options().hotspots_period * regionserver::hotspots::ROW_INTERVALS as u32;
+        Value::duration(reach.as_millis() as u64).as_text().to_owned()
     }
 }

@@ -49,6 +49,9 @@ impl RegionServerPages {
 
     fn what_is_slow(&self) -> String {
         let options = &self.server.options().slow_log;
+        if options.kept == 0 {
+            return "None is kept: hbase.regionserver.slowlog.buffer.enabled is false.".into();
+        }
         let slow = options
             .slow
             .map(|slow| format!("took more than {}", Value::duration(slow.as_millis() as u64).as_text()));

@@ -72,15 +72,6 @@ pub struct HotRow {
     pub rate: f64,
 }
 
-/// A region that is asked for often.
-#[derive(Clone, Debug, PartialEq)]
-pub struct HotRegion {
-    /// Its full name, printable.
-    pub name: Arc<str>,
-    /// Rows read and changed, a second.
-    pub rate: f64,
-}
-
 /// Requests of the hottest regions over time.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct HeatMap {
@@ -160,7 +151,7 @@ impl HotSpots {
         push(&mut intervals.rows, (length, top(rows.into_iter().collect(), ROWS_KEPT)), ROW_INTERVALS);
     }
 
-    /// The rows that were asked for most in the last minute, at `now` by the monotonic clock; the hottest first.
+    /// The rows that were asked for most lately, at `now` by the monotonic clock; the hottest first.
     pub fn hottest_rows(&self, regions: &OnlineRegions, now: Duration, count: usize) -> Vec<HotRow> {
         let mut rows: HashMap<RowKey, u64> = HashMap::new();
         let mut length = Duration::ZERO;
@@ -182,21 +173,6 @@ impl HotSpots {
             Some(HotRow { table, region: name, row: row.to_vec(), rate: rate(requests, length) })
         };
         top(rows.into_iter().collect(), count).into_iter().filter_map(row).collect()
-    }
-
-    /// The regions that were asked for most in the last minute; the hottest first.
-    pub fn hottest_regions(&self, count: usize) -> Vec<HotRegion> {
-        let intervals = lock(&self.intervals);
-        let (mut length, mut requests) = (Duration::ZERO, HashMap::<Arc<str>, u64>::new());
-        for interval in intervals.regions.iter().rev().take(ROW_INTERVALS) {
-            length += interval.length;
-            interval
-                .requests
-                .iter()
-                .for_each(|(name, count)| *requests.entry(name.clone()).or_default() += count);
-        }
-        let region = |(name, requests)| HotRegion { name, rate: rate(requests, length) };
-        top(requests.into_iter().collect(), count).into_iter().map(region).collect()
     }
 
     /// The `rows` hottest regions of the last hour, in so many columns at most.
@@ -303,6 +279,5 @@ mod tests {
         assert_eq!(map.rows[1], ("a".into(), vec![1.0, 2.5, 4.5, 6.5]));
         assert_eq!(spots.heat_map(1, 60).rows.len(), 1);
         assert_eq!(HotSpots::new(Duration::ZERO).heat_map(5, 4), HeatMap::default());
-        assert_eq!(spots.hottest_regions(1), [HotRegion { name: "b".into(), rate: 20.0 }]);
     }
 }

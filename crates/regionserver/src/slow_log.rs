@@ -190,6 +190,7 @@ impl SlowCall {
         put("starttimems", json!(self.start_ms));
         put("processingtimems", json!(self.processed.as_millis() as u64));
         put("queuetimems", json!(self.queued.as_millis() as u64));
+        put("requestsize", json!(self.request_bytes));
         put("responsesize", json!(self.response_bytes));
         put("client", json!(self.client.to_string()));
         put("user", json!(self.user));

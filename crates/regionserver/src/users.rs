@@ -74,7 +74,6 @@ struct HostCounts {
 }
 
 /// Who is at the other end of a connection: his user, and the host he comes from.
-#[derive(Clone)]
 pub struct Caller {
     connection: Arc<ConnectionInfo>,
     user: Arc<User>,

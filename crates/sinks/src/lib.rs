@@ -34,7 +34,7 @@ pub use filter::{Filter, Patterns, glob, regular};
 pub use graphite::GraphiteOptions;
 pub use hadoop::{FILE_NAME, Mapped, Refused, mapped};
 #[cfg(feature = "otlp")]
-pub use otlp::{CallObserver, EndedCall, Endpoint, OtlpOptions, Spans, TraceContext, Traced};
+pub use otlp::{Endpoint, OtlpOptions, Spans, TraceContext, TraceObserver, Traced, TracedCall};
 #[cfg(feature = "otlp")]
 pub use plan::traced;
 pub use plan::{SinkPlan, Target, configured};

@@ -14,7 +14,7 @@ use opentelemetry_proto::tonic::resource::v1::Resource;
 
 pub(crate) use metrics::OtlpMetrics;
 pub use post::Endpoint;
-pub use spans::{CallObserver, EndedCall, Spans, TraceContext};
+pub use spans::{Spans, TraceContext, TraceObserver, TracedCall};
 pub use traced::Traced;
 
 /// What is to be sent where.

@@ -210,4 +210,35 @@ mod tests {
         let details = Details::of("Scan", Some(&request.encode_to_vec()));
         assert_eq!((details.region, details.param.as_str()), (None, "scanner_id= 7, number_of_rows= 0"));
     }
+
+    /// Whatever bytes come, what is told of them is short.
+    #[test]
+    fn damaged_messages_are_told_shortly() {
+        let random = base::testing::env(3).random;
+        let get = proto::Get { row: vec![7; 600].into(), ..proto::Get::default() };
+        let action = proto::Action { get: Some(get.clone()), ..proto::Action::default() };
+        let of_region =
+            proto::RegionAction { region: region(), action: vec![action; 3], ..Default::default() };
+        let scan = proto::Scan { start_row: Some("a".into()), ..Default::default() };
+        let scan = proto::ScanRequest { region: Some(region()), scan: Some(scan), ..Default::default() };
+        let messages = [
+            proto::GetRequest { region: region(), get }.encode_to_vec(),
+            proto::MultiRequest { region_action: vec![of_region], ..Default::default() }.encode_to_vec(),
+            scan.encode_to_vec(),
+        ];
+        for at in 0..20_000 {
+            let mut message = messages[at % messages.len()].clone();
+            for _ in 0..=random.next_u64() % 3 {
+                let place = random.next_u64() as usize % message.len();
+                message[place] = random.next_u64() as u8;
+            }
+            message.truncate(1 + random.next_u64() as usize % message.len());
+            for method in ["Get", "Mutate", "Multi", "Scan", "ExecService", "Other"] {
+                let details = Details::of(method, Some(&message));
+                let parts = [Some(details.param), details.region, details.table];
+                // A byte is four letters at most; param has the region and two keys, perhaps ten families.
+                assert!(parts.iter().flatten().all(|part| part.len() < 15 * 4 * TOLD_LEN_MAX), "{method}");
+            }
+        }
+    }
 }

@@ -45,7 +45,7 @@ pub struct TraceContext {
 
 /// A call that ended; times are of the monotonic clock.
 #[derive(Clone, Copy, Debug)]
-pub struct EndedCall<'a> {
+pub struct TracedCall<'a> {
     /// The service without its package, as `ClientService`.
     pub service: &'static str,
     /// The method.
@@ -59,12 +59,12 @@ pub struct EndedCall<'a> {
 }
 
 /// Who hears of calls that ended.
-pub trait CallObserver: Send + Sync + 'static {
+pub trait TraceObserver: Send + Sync + 'static {
     /// Whether the end of a call is to be told, asked at its beginning; `trace_info` is the `RPCTInfo` of its
     /// request's header, or nothing.
     fn wants(&self, trace_info: &[u8]) -> Option<TraceContext>;
     /// A call that was wanted ended just now.
-    fn ended(&self, trace: TraceContext, call: EndedCall<'_>);
+    fn ended(&self, trace: TraceContext, call: TracedCall<'_>);
 }
 
 /// Makes spans of calls, and sends them.
@@ -136,7 +136,7 @@ impl Spans {
     }
 }
 
-impl CallObserver for Spans {
+impl TraceObserver for Spans {
     fn wants(&self, trace_info: &[u8]) -> Option<TraceContext> {
         match trace_parent(trace_info) {
             Some((trace, true)) => Some(trace),
@@ -155,8 +155,8 @@ impl CallObserver for Spans {
         }
     }
 
-    fn ended(&self, trace: TraceContext, call: EndedCall<'_>) {
-        let EndedCall { service, method, received, begun, failure } = call;
+    fn ended(&self, trace: TraceContext, call: TracedCall<'_>) {
+        let TracedCall { service, method, received, begun, failure } = call;
         let now = self.env.clock.monotonic();
         let (outer_id, inner_id) = (self.span_id(), self.span_id());
         let service = format!("{PACKAGE}{service}");
@@ -346,9 +346,9 @@ mod tests {
             Sender { spans: spans.clone(), resource: options.resource("RegionServer", "host"), options };
         let trace = spans.wants(&info(PARENT)).unwrap();
         let (received, begun) = (Duration::from_micros(10), Duration::from_micros(30));
-        let call = EndedCall { service: "ClientService", method: "Get", received, begun, failure: None };
+        let call = TracedCall { service: "ClientService", method: "Get", received, begun, failure: None };
         spans.ended(trace, call);
-        spans.ended(trace, EndedCall { failure: Some(("java.io.IOException", "no")), ..call });
+        spans.ended(trace, TracedCall { failure: Some(("java.io.IOException", "no")), ..call });
         let runtime = Handle::current();
         Pool::new("test", 1).run(move || sender.send_all(&runtime)).await.unwrap();
         let posts = collector.posts();
@@ -378,7 +378,7 @@ mod tests {
         for _ in 0..CALLS_WAITING + 3 {
             let trace = spans.wants(&[]).unwrap();
             let (service, method) = ("ClientService", "Get");
-            spans.ended(trace, EndedCall { service, method, received: times, begun: times, failure: None });
+            spans.ended(trace, TracedCall { service, method, received: times, begun: times, failure: None });
         }
         let waiting = spans.lock();
         assert_eq!((waiting.spans.len(), waiting.forgotten), (CALLS_WAITING, 3));

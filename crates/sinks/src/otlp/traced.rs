@@ -8,17 +8,17 @@ use std::sync::Arc;
 use base::BoxFuture;
 use rpc::{Call, ConnectionInfo, Failure, Reply, Service};
 
-use super::spans::{CallObserver, EndedCall};
+use super::spans::{TraceObserver, TracedCall};
 
 /// A service, and who hears of its calls.
 pub struct Traced {
     service: Arc<dyn Service>,
-    observer: Arc<dyn CallObserver>,
+    observer: Arc<dyn TraceObserver>,
 }
 
 impl Traced {
     /// `service`, whose calls `observer` hears of.
-    pub fn service(service: Arc<dyn Service>, observer: Arc<dyn CallObserver>) -> Arc<dyn Service> {
+    pub fn service(service: Arc<dyn Service>, observer: Arc<dyn TraceObserver>) -> Arc<dyn Service> {
         Arc::new(Traced { service, observer })
     }
 }
@@ -42,7 +42,7 @@ impl Service for Traced {
         Box::pin(async move {
             let answer = answer.await;
             let failure = answer.as_ref().err().map(|failure| (&*failure.class, failure.message.as_str()));
-            observer.ended(trace, EndedCall { service, method: &method, received, begun, failure });
+            observer.ended(trace, TracedCall { service, method: &method, received, begun, failure });
             answer
         })
     }
@@ -83,13 +83,13 @@ mod tests {
         calls: Mutex<Vec<String>>,
     }
 
-    impl CallObserver for Heard {
+    impl TraceObserver for Heard {
         fn wants(&self, _: &[u8]) -> Option<TraceContext> {
             (!self.wants_none.load(Relaxed)).then(trace_of_test)
         }
 
-        fn ended(&self, _: TraceContext, call: EndedCall<'_>) {
-            let EndedCall { service, method, received, begun, failure } = call;
+        fn ended(&self, _: TraceContext, call: TracedCall<'_>) {
+            let TracedCall { service, method, received, begun, failure } = call;
             let failure = failure.map(|(class, message)| format!("{class}: {message}"));
             self.calls.lock().unwrap().push(format!("{service}/{method} {received:?} {begun:?} {failure:?}"));
         }

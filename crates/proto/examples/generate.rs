@@ -1,9 +1,11 @@
-//! Writes `src/generated.rs` anew from `proto/*.proto`: `cargo run -p proto --example generate`.
+//! Writes the generated code anew from `proto/*.proto`: `cargo run -p proto --example generate`.
 
 #[path = "../generate/mod.rs"]
 mod generate;
 
 #[allow(clippy::disallowed_methods)] // Writes into the source tree on the developer's command.
 fn main() {
-    std::fs::write(generate::target(), generate::code()).expect("the source tree can be written");
+    for (target, code) in generate::codes() {
+        std::fs::write(target, code).expect("the source tree can be written");
+    }
 }

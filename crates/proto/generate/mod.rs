@@ -5,16 +5,11 @@
 
 use std::path::{Path, PathBuf};
 
-/// The package of every file.
-const PACKAGE: &str = "hbase.pb";
+/// The packages of the files, and where in the source tree their code is checked in.
+const PACKAGES: [(&str, &str); 2] = [("hbase.pb", "src/generated.rs"), ("grampus.pb", "src/grampus.rs")];
 
-/// Where the generated code is checked in.
-pub fn target() -> PathBuf {
-    crate_dir().join("src/generated.rs")
-}
-
-/// The code that the .proto files make now.
-pub fn code() -> String {
+/// The code that the .proto files make now, and where it is checked in.
+pub fn codes() -> Vec<(PathBuf, String)> {
     let include = crate_dir().join("proto");
     let mut compiler = protox::Compiler::new([&include]).expect("the proto directory");
     compiler.include_source_info(false);
@@ -23,7 +18,6 @@ pub fn code() -> String {
     }
     let mut config = prost_build::Config::new();
     config.bytes(["."]).extern_path(".google.protobuf.Any", "crate::Any");
-    let module = prost_build::Module::from_protobuf_package_name(PACKAGE);
     let requests = compiler
         .file_descriptor_set()
         .file
@@ -31,7 +25,11 @@ pub fn code() -> String {
         .map(|file| (prost_build::Module::from_protobuf_package_name(file.package()), file))
         .collect();
     let mut modules = config.generate(requests).expect("the proto files make code");
-    modules.remove(&module).expect("the package")
+    let mut code_of = |(package, target): (&str, &str)| {
+        let module = prost_build::Module::from_protobuf_package_name(package);
+        (crate_dir().join(target), modules.remove(&module).expect("the package"))
+    };
+    PACKAGES.map(&mut code_of).into()
 }
 
 fn proto_files(dir: &Path) -> Vec<String> {

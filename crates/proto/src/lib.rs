@@ -5,6 +5,7 @@
 //! so. Required fields are not enforced by the decoder: a missing one is its type's default.
 //!
 //! * [`convert`]: tables, families, regions, servers, namespaces;
+//! * [`grampus`]: messages of Grampus' own endpoint, which HBase does not have;
 //! * [`magic`]: the `PBUF` prefix of stored messages, and length-delimited messages.
 //!
 //! Knows nothing about: sockets, files, Java class names, gets, scans and mutations (`wire`).
@@ -12,6 +13,10 @@
 #[rustfmt::skip]
 #[allow(missing_docs, clippy::all)]
 mod generated;
+
+#[rustfmt::skip]
+#[allow(missing_docs, clippy::all)]
+pub mod grampus;
 
 pub mod convert;
 pub mod magic;

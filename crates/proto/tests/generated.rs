@@ -6,6 +6,8 @@ mod generate;
 #[test]
 #[allow(clippy::disallowed_methods)] // Reads the source tree.
 fn generated_code_is_up_to_date() {
-    let checked_in = std::fs::read_to_string(generate::target()).expect("src/generated.rs");
-    assert!(checked_in == generate::code(), "run: cargo run -p proto --example generate");
+    for (target, code) in generate::codes() {
+        let checked_in = std::fs::read_to_string(&target).expect("generated code");
+        assert!(checked_in == code, "run: cargo run -p proto --example generate");
+    }
 }

@@ -10,7 +10,7 @@ const LAYERS: &[&[&str]] = &[
     &["proto"],
     &["wire", "layout", "hfile", "wal", "rpc", "zk"],
     &["engine"],
-    &["client"],
+    &["client", "coprocessor"],
     &["master", "regionserver"],
     &["cli", "web", "sinks"],
     &["server"],

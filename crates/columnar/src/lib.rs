@@ -2,14 +2,34 @@
 //!
 //! * [`Value`], [`Kind`]: a value of a column, and what kinds there are;
 //! * [`Encoding`]: how the bytes of a cell are read as a value, and values written as bytes;
-//! * [`Column`]: where in a row a value is, and how it is written.
+//! * [`Column`]: where in a row a value is, and how it is written;
+//! * [`Vector`], [`VectorBuilder`]: the values of one column for many rows;
+//! * [`predicate`]: conditions over vectors, a bit a row;
+//! * [`Aggregation`], [`Aggregator`]: groups of rows and what is found of them; [`aggregate`] has the functions;
+//! * [`Partial`], [`Merger`]: what several found, put together.
 //!
 //! Knows nothing about: files, regions, protobuf, networks.
 
+pub mod aggregate;
+pub mod aggregation;
+pub mod bits;
+pub mod builder;
 pub mod column;
 pub mod encoding;
+pub mod groups;
+pub mod partial;
+pub mod predicate;
+pub mod strings;
 pub mod value;
+pub mod vector;
 
+pub use aggregate::{Aggregate, Function, State};
+pub use aggregation::{Aggregation, Aggregator, Batch};
+pub use bits::Bits;
+pub use builder::VectorBuilder;
 pub use column::{Column, Place};
 pub use encoding::{Encoding, Unreadable};
+pub use partial::{Merger, Partial};
+pub use predicate::Predicate;
 pub use value::{Kind, Value};
+pub use vector::{Values, Vector};

@@ -6,6 +6,7 @@ use std::time::Duration;
 use base::env::{Env, TaskClass};
 use base::spent;
 use cell::region::{RegionInfo, ServerName};
+use coprocessor::Endpoints;
 use engine::Region;
 use engine::budget::MemstoreBudget;
 use engine::instruments::Instruments;
@@ -148,6 +149,7 @@ pub struct RegionServer {
     slow_log: SlowLog,
     users: Users,
     hotspots: HotSpots,
+    endpoints: Endpoints,
     recovered: Recovered,
     master: OnceLock<Arc<dyn RegionServerStatusService>>,
     on_stop: Arc<dyn Fn(&str) + Send + Sync>,
@@ -211,6 +213,7 @@ impl RegionServer {
             slow_log,
             users,
             hotspots: HotSpots::new(now),
+            endpoints: Endpoints::default(),
             name,
             info_port,
             options,
@@ -347,6 +350,11 @@ impl RegionServer {
         }
         quotas.update(found.iter().flat_map(|list| &list.cells).map(|(cell, seq_id)| cell.view(*seq_id)));
         Ok(())
+    }
+
+    /// The services of its regions beside reads and writes.
+    pub fn endpoints(&self) -> &Endpoints {
+        &self.endpoints
     }
 
     /// What is asked for most.

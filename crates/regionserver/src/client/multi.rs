@@ -12,6 +12,8 @@
 pub(super) mod fuzzing;
 mod parts;
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use cell::KeyValue;
 use cell::codec::CellBlockReader;
@@ -206,7 +208,7 @@ impl Answering<'_> {
     }
 
     /// Each action for itself.
-    async fn each(&mut self, region: &Region, actions: &RegionParts) -> Answer<RegionAnswer> {
+    async fn each(&mut self, region: &Arc<Region>, actions: &RegionParts) -> Answer<RegionAnswer> {
         let mut answer = RegionAnswer::to(actions.actions);
         let mut batch = Gathered::default();
         let mut gets = Vec::new();
@@ -254,7 +256,7 @@ impl Answering<'_> {
     /// An action that is no Get.
     async fn act(
         &mut self,
-        region: &Region,
+        region: &Arc<Region>,
         index: u32,
         action: &proto::Action,
         batch: &mut Gathered,
@@ -262,7 +264,7 @@ impl Answering<'_> {
     ) {
         if let Some(call) = &action.service_call {
             self.carry_out(batch, region, answer).await;
-            let called = Box::pin(endpoints::call(region, call)).await;
+            let called = Box::pin(endpoints::call(self.server, region, call)).await;
             answer.push(&service_entry(index, called));
             return;
         }

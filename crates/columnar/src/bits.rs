@@ -1,0 +1,143 @@
+//! A bit for each row of a batch.
+
+/// Bits for `len` rows. What lies behind the last row is always zero.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Bits {
+    words: Vec<u64>,
+    len: usize,
+}
+
+impl Bits {
+    /// All bits zero.
+    pub fn zeros(len: usize) -> Bits {
+        Bits { words: vec![0; len.div_ceil(64)], len }
+    }
+
+    /// All bits one.
+    pub fn ones(len: usize) -> Bits {
+        let mut bits = Bits { words: vec![u64::MAX; len.div_ceil(64)], len };
+        bits.trim();
+        bits
+    }
+
+    /// The bit of each row as `holds` says.
+    #[inline]
+    pub fn of(len: usize, mut holds: impl FnMut(usize) -> bool) -> Bits {
+        let mut words = Vec::with_capacity(len.div_ceil(64));
+        let mut start = 0;
+        while start < len {
+            let end = (start + 64).min(len);
+            words.push((start..end).fold(0, |word, row| word | u64::from(holds(row)) << (row - start)));
+            start = end;
+        }
+        Bits { words, len }
+    }
+
+    /// Rows.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there are no rows.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The bit of a row.
+    #[inline]
+    pub fn get(&self, row: usize) -> bool {
+        self.words[row / 64] >> (row % 64) & 1 == 1
+    }
+
+    /// Sets the bit of a row to one.
+    #[inline]
+    pub fn set(&mut self, row: usize) {
+        assert!(row < self.len);
+        self.words[row / 64] |= 1 << (row % 64);
+    }
+
+    /// How many are one.
+    pub fn count(&self) -> usize {
+        self.words.iter().map(|word| word.count_ones() as usize).sum()
+    }
+
+    /// Keeps what is one in `other` too.
+    pub fn and(&mut self, other: &Bits) {
+        self.zip(other, |left, right| left & right);
+    }
+
+    /// Takes what is one in `other` as well.
+    pub fn or(&mut self, other: &Bits) {
+        self.zip(other, |left, right| left | right);
+    }
+
+    /// Takes away what is one in `other`.
+    pub fn and_not(&mut self, other: &Bits) {
+        self.zip(other, |left, right| left & !right);
+    }
+
+    fn zip(&mut self, other: &Bits, join: impl Fn(u64, u64) -> u64) {
+        assert_eq!(self.len, other.len, "bits of the same rows");
+        for (left, right) in self.words.iter_mut().zip(&other.words) {
+            *left = join(*left, *right);
+        }
+    }
+
+    /// The rows whose bit is one, in order, appended to `rows`.
+    pub fn rows_into(&self, rows: &mut Vec<u32>) {
+        for (at, word) in self.words.iter().enumerate() {
+            let (mut left, start) = (*word, at as u32 * 64);
+            if left == u64::MAX {
+                rows.extend(start..start + 64);
+                continue;
+            }
+            while left != 0 {
+                rows.push(start + left.trailing_zeros());
+                left &= left - 1;
+            }
+        }
+    }
+
+    /// Bytes of memory beside the value itself.
+    pub fn heap_len(&self) -> usize {
+        self.words.capacity() * 8
+    }
+
+    /// The bits as bytes, from the lowest bit of each on.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes: Vec<u8> = self.words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        bytes.truncate(self.len.div_ceil(8));
+        bytes
+    }
+
+    fn trim(&mut self) {
+        let rest = self.len % 64;
+        if let Some(last) = self.words.last_mut()
+            && rest != 0
+        {
+            *last &= (1 << rest) - 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bits_of_all_lengths() {
+        for len in [0, 1, 63, 64, 65, 128, 200] {
+            let thirds = Bits::of(len, |row| row % 3 == 0);
+            assert_eq!(thirds.count(), len.div_ceil(3));
+            let mut rows = Vec::new();
+            thirds.rows_into(&mut rows);
+            assert_eq!(rows, (0..len as u32).step_by(3).collect::<Vec<_>>());
+            let mut rest = Bits::ones(len);
+            rest.and_not(&thirds);
+            assert_eq!(rest, Bits::of(len, |row| row % 3 != 0));
+            rest.or(&thirds);
+            assert_eq!(rest, Bits::ones(len));
+            assert_eq!(rest.to_bytes().len(), len.div_ceil(8));
+        }
+    }
+}

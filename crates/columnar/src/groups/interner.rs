@@ -1,0 +1,177 @@
+//! Numbers for the different values of a column.
+
+use std::collections::HashMap;
+
+use bytes::Bytes;
+
+use crate::strings::Raws;
+use crate::value::{Kind, Value};
+use crate::vector::{Values, Vector};
+
+/// No number yet, in tables of one batch.
+const NONE: u32 = u32::MAX;
+/// What a known value takes beside its bytes: its entry in the table and in the list.
+const VALUE_BYTES: usize = 64;
+
+/// Gives each different value of one column a number, from 0 on; null has one too.
+pub(super) struct Interner {
+    known: Known,
+    values: Vec<Value>,
+    null: Option<u32>,
+    raw_bytes: usize,
+    // Of one batch: numbers by place in a dictionary, or by distance from the least value.
+    table: Vec<u32>,
+}
+
+enum Known {
+    Whole(HashMap<i64, u32>),
+    Real(HashMap<u64, u32>),
+    Decimal(HashMap<i128, u32>),
+    Raw(HashMap<Bytes, u32>),
+}
+
+impl Interner {
+    pub(super) fn new(kind: Kind) -> Interner {
+        let known = match kind {
+            Kind::Whole => Known::Whole(HashMap::new()),
+            Kind::Real => Known::Real(HashMap::new()),
+            Kind::Decimal { .. } => Known::Decimal(HashMap::new()),
+            Kind::Raw => Known::Raw(HashMap::new()),
+        };
+        Interner { known, values: Vec::new(), null: None, raw_bytes: 0, table: Vec::new() }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.values.len()
+    }
+
+    pub(super) fn value(&self, number: u32) -> Value {
+        self.values[number as usize].clone()
+    }
+
+    pub(super) fn heap_bytes(&self) -> usize {
+        self.values.len() * VALUE_BYTES + self.raw_bytes
+    }
+
+    /// The numbers of the values of `rows`; replaces `numbers`.
+    pub(super) fn numbers(&mut self, vector: &Vector, rows: &[u32], numbers: &mut Vec<u32>) {
+        numbers.clear();
+        match vector.values() {
+            Values::Whole(values) => match narrow(vector, rows.len()) {
+                Some((least, width)) => {
+                    let at = |row: u32| (values[row as usize].wrapping_sub(least)) as usize;
+                    self.by_table(vector, rows, numbers, width, at, |interner, row| {
+                        interner.whole(values[row])
+                    });
+                }
+                None => self.one_by_one(vector, rows, numbers, |interner, row| interner.whole(values[row])),
+            },
+            Values::Real(values) => {
+                self.one_by_one(vector, rows, numbers, |interner, row| interner.real(values[row]));
+            }
+            Values::Decimal(values) => {
+                self.one_by_one(vector, rows, numbers, |interner, row| interner.decimal(values[row]));
+            }
+            Values::Raw(raws @ Raws::Coded { codes, dictionary }) => {
+                let at = |row: u32| codes[row as usize] as usize;
+                let width = dictionary.len();
+                self.by_table(vector, rows, numbers, width, at, |interner, row| interner.raw(raws.get(row)));
+            }
+            Values::Raw(Raws::Plain(strings)) => {
+                self.one_by_one(vector, rows, numbers, |interner, row| interner.raw(strings.get(row)));
+            }
+        }
+    }
+
+    fn one_by_one(
+        &mut self,
+        vector: &Vector,
+        rows: &[u32],
+        numbers: &mut Vec<u32>,
+        number: impl Fn(&mut Interner, usize) -> u32,
+    ) {
+        for row in rows {
+            let row = *row as usize;
+            numbers.push(if vector.has(row) { number(self, row) } else { self.null() });
+        }
+    }
+
+    /// Looks up each value of a batch once: `at` is less than `width`, and the same for the same values.
+    fn by_table(
+        &mut self,
+        vector: &Vector,
+        rows: &[u32],
+        numbers: &mut Vec<u32>,
+        width: usize,
+        at: impl Fn(u32) -> usize,
+        number: impl Fn(&mut Interner, usize) -> u32,
+    ) {
+        let mut table = std::mem::take(&mut self.table);
+        table.clear();
+        table.resize(width, NONE);
+        for row in rows {
+            if !vector.has(*row as usize) {
+                numbers.push(self.null());
+                continue;
+            }
+            let known = &mut table[at(*row)];
+            if *known == NONE {
+                *known = number(self, *row as usize);
+            }
+            numbers.push(*known);
+        }
+        self.table = table;
+    }
+
+    fn null(&mut self) -> u32 {
+        *self.null.get_or_insert_with(|| {
+            self.values.push(Value::Null);
+            self.values.len() as u32 - 1
+        })
+    }
+
+    fn whole(&mut self, value: i64) -> u32 {
+        let Known::Whole(known) = &mut self.known else { unreachable!("a column has one kind") };
+        *known.entry(value).or_insert_with(|| {
+            self.values.push(Value::Whole(value));
+            self.values.len() as u32 - 1
+        })
+    }
+
+    fn real(&mut self, value: f64) -> u32 {
+        let Known::Real(known) = &mut self.known else { unreachable!("a column has one kind") };
+        // Values that are equal are one group: both zeros, and all that are no number.
+        let value = if value.is_nan() { f64::NAN } else { value + 0.0 };
+        *known.entry(value.to_bits()).or_insert_with(|| {
+            self.values.push(Value::Real(value));
+            self.values.len() as u32 - 1
+        })
+    }
+
+    fn decimal(&mut self, value: i128) -> u32 {
+        let Known::Decimal(known) = &mut self.known else { unreachable!("a column has one kind") };
+        *known.entry(value).or_insert_with(|| {
+            self.values.push(Value::Decimal(value));
+            self.values.len() as u32 - 1
+        })
+    }
+
+    fn raw(&mut self, value: &[u8]) -> u32 {
+        let Known::Raw(known) = &mut self.known else { unreachable!("a column has one kind") };
+        if let Some(number) = known.get(value) {
+            return *number;
+        }
+        let (number, value) = (self.values.len() as u32, Bytes::copy_from_slice(value));
+        self.raw_bytes += value.len();
+        self.values.push(Value::Raw(value.clone()));
+        known.insert(value, number);
+        number
+    }
+}
+
+/// The least value and the number of different ones there can be, if a table for them is not much larger than the batch.
+fn narrow(vector: &Vector, rows: usize) -> Option<(i64, usize)> {
+    let (Value::Whole(least), Value::Whole(greatest)) = vector.bounds()? else { return None };
+    let width = usize::try_from(greatest.checked_sub(*least)?).ok()?.checked_add(1)?;
+    (width <= 2 * rows + 256).then_some((*least, width))
+}

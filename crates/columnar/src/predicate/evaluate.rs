@@ -1,0 +1,207 @@
+//! Conditions over vectors: for which rows they are true, and for which false.
+
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use crate::bits::Bits;
+use crate::predicate::{Operator, Pattern, Predicate};
+use crate::strings::Raws;
+use crate::value::{Value, compare_reals};
+use crate::vector::{Values, Vector};
+
+/// What a condition is for each row: true, false, or neither where null is in the way.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Truth {
+    /// True.
+    pub yes: Bits,
+    /// False.
+    pub no: Bits,
+}
+
+impl Truth {
+    fn all(len: usize, is_true: bool) -> Truth {
+        let (some, none) = (Bits::ones(len), Bits::zeros(len));
+        if is_true { Truth { yes: some, no: none } } else { Truth { yes: none, no: some } }
+    }
+
+    /// Neither for any row.
+    fn unknown(len: usize) -> Truth {
+        Truth { yes: Bits::zeros(len), no: Bits::zeros(len) }
+    }
+
+    /// True where `yes` is and there is a value, false elsewhere where there is one.
+    fn of(mut yes: Bits, present: Option<&Bits>) -> Truth {
+        let mut no = match present {
+            Some(present) => {
+                yes.and(present);
+                present.clone()
+            }
+            None => Bits::ones(yes.len()),
+        };
+        no.and_not(&yes);
+        Truth { yes, no }
+    }
+}
+
+impl Predicate {
+    /// What it is for each of `len` rows of `columns`, which it was [checked](Predicate::check) for.
+    pub fn evaluate(&self, len: usize, columns: &[Arc<Vector>]) -> Truth {
+        match self {
+            Predicate::All(parts) => {
+                let mut all = Truth::all(len, true);
+                for part in parts {
+                    let truth = part.evaluate(len, columns);
+                    all.yes.and(&truth.yes);
+                    all.no.or(&truth.no);
+                }
+                all
+            }
+            Predicate::Any(parts) => {
+                let mut any = Truth::all(len, false);
+                for part in parts {
+                    let truth = part.evaluate(len, columns);
+                    any.yes.or(&truth.yes);
+                    any.no.and(&truth.no);
+                }
+                any
+            }
+            Predicate::Not(part) => {
+                let Truth { yes, no } = part.evaluate(len, columns);
+                Truth { yes: no, no: yes }
+            }
+            Predicate::Compare(at, operator, value) => compare(&columns[*at], *operator, value),
+            Predicate::CompareColumns(left, operator, right) => {
+                compare_columns(&columns[*left], *operator, &columns[*right])
+            }
+            Predicate::In(at, values) => is_in(&columns[*at], values),
+            Predicate::IsNull(at) => {
+                let column = &columns[*at];
+                let has = column.present().cloned().unwrap_or_else(|| Bits::ones(len));
+                let mut has_not = Bits::ones(len);
+                has_not.and_not(&has);
+                Truth { yes: has_not, no: has }
+            }
+            Predicate::Like(at, pattern) => like(&columns[*at], pattern),
+        }
+    }
+
+    /// Whether it can be true for a row, as far as the least and greatest values of `columns` tell.
+    pub fn may_hold(&self, columns: &[Option<Arc<Vector>>]) -> bool {
+        match self {
+            Predicate::All(parts) => parts.iter().all(|part| part.may_hold(columns)),
+            Predicate::Any(parts) => parts.iter().any(|part| part.may_hold(columns)),
+            Predicate::Compare(at, operator, value) => {
+                let Some(column) = &columns[*at] else { return true };
+                may_compare(column, *operator, value)
+            }
+            Predicate::In(at, values) => {
+                let Some(column) = &columns[*at] else { return true };
+                values.iter().any(|value| may_compare(column, Operator::Equal, value))
+            }
+            Predicate::Not(_)
+            | Predicate::CompareColumns(..)
+            | Predicate::IsNull(_)
+            | Predicate::Like(..) => true,
+        }
+    }
+}
+
+fn may_compare(column: &Vector, operator: Operator, value: &Value) -> bool {
+    let Some((least, greatest)) = column.bounds() else {
+        // Nothing is known of bytes; numbers without bounds are all null.
+        return matches!(column.values(), Values::Raw(_));
+    };
+    let (Some(low), Some(high)) = (least.compare(value), greatest.compare(value)) else { return false };
+    match operator {
+        Operator::Equal => low.is_le() && high.is_ge(),
+        Operator::NotEqual => low.is_ne() || high.is_ne(),
+        Operator::Less | Operator::LessOrEqual => operator.holds(low),
+        Operator::Greater | Operator::GreaterOrEqual => operator.holds(high),
+    }
+}
+
+fn compare(column: &Vector, operator: Operator, value: &Value) -> Truth {
+    let len = column.len();
+    let yes = match (column.values(), value) {
+        (Values::Whole(values), Value::Whole(value)) => compare_numbers(values, operator, *value),
+        (Values::Decimal(values), Value::Decimal(value)) => compare_numbers(values, operator, *value),
+        (Values::Real(values), Value::Real(value)) => {
+            let value = *value;
+            Bits::of(len, |row| operator.holds(compare_reals(values[row], value)))
+        }
+        (Values::Raw(raws), Value::Raw(value)) => {
+            of_raws(raws, |raw| operator.holds(raw.cmp(value.as_ref())))
+        }
+        // With null, and with what the check did not let pass.
+        _ => return Truth::unknown(len),
+    };
+    Truth::of(yes, column.present())
+}
+
+/// One loop for each operator: the compiler makes vector instructions of each.
+fn compare_numbers<T: Ord + Copy>(values: &[T], operator: Operator, value: T) -> Bits {
+    let len = values.len();
+    match operator {
+        Operator::Equal => Bits::of(len, |row| values[row] == value),
+        Operator::NotEqual => Bits::of(len, |row| values[row] != value),
+        Operator::Less => Bits::of(len, |row| values[row] < value),
+        Operator::LessOrEqual => Bits::of(len, |row| values[row] <= value),
+        Operator::Greater => Bits::of(len, |row| values[row] > value),
+        Operator::GreaterOrEqual => Bits::of(len, |row| values[row] >= value),
+    }
+}
+
+/// Looks once at each different string where they are in a dictionary.
+fn of_raws(raws: &Raws, holds: impl Fn(&[u8]) -> bool) -> Bits {
+    match raws {
+        Raws::Coded { codes, dictionary } => {
+            let known: Vec<bool> = (0..dictionary.len()).map(|code| holds(dictionary.get(code))).collect();
+            Bits::of(codes.len(), |row| known[codes[row] as usize])
+        }
+        Raws::Plain(strings) => Bits::of(strings.len(), |row| holds(strings.get(row))),
+    }
+}
+
+fn compare_columns(left: &Vector, operator: Operator, right: &Vector) -> Truth {
+    let len = left.len();
+    let holds = |ordering: Ordering| operator.holds(ordering);
+    let yes = match (left.values(), right.values()) {
+        (Values::Whole(left), Values::Whole(right)) => Bits::of(len, |row| holds(left[row].cmp(&right[row]))),
+        (Values::Decimal(left), Values::Decimal(right)) => {
+            Bits::of(len, |row| holds(left[row].cmp(&right[row])))
+        }
+        (Values::Real(left), Values::Real(right)) => {
+            Bits::of(len, |row| holds(compare_reals(left[row], right[row])))
+        }
+        (Values::Raw(left), Values::Raw(right)) => {
+            Bits::of(len, |row| holds(left.get(row).cmp(right.get(row))))
+        }
+        _ => return Truth::unknown(len),
+    };
+    let mut present = left.present().cloned().unwrap_or_else(|| Bits::ones(len));
+    if let Some(other) = right.present() {
+        present.and(other);
+    }
+    Truth::of(yes, Some(&present))
+}
+
+fn is_in(column: &Vector, values: &[Value]) -> Truth {
+    let len = column.len();
+    let mut yes = Bits::zeros(len);
+    for value in values {
+        yes.or(&compare(column, Operator::Equal, value).yes);
+    }
+    let mut truth = Truth::of(yes, column.present());
+    // Not among the others, but perhaps the one that is not known.
+    if values.contains(&Value::Null) {
+        truth.no = Bits::zeros(len);
+    }
+    truth
+}
+
+fn like(column: &Vector, pattern: &Pattern) -> Truth {
+    match column.values() {
+        Values::Raw(raws) => Truth::of(of_raws(raws, |raw| pattern.matches(raw)), column.present()),
+        _ => Truth::unknown(column.len()),
+    }
+}

@@ -1,0 +1,13 @@
+//! Layer 5: endpoints: services of regions beside their reads and writes, which compute where the blocks are.
+//!
+//! * [`Endpoints`]: which services a region has, and who answers a call of one;
+//! * [`multi_row`]: `MultiRowMutationService`, changes of several rows at once.
+//!
+//! Knows nothing about: connections, quotas, which regions a server has.
+
+mod endpoints;
+mod error;
+pub mod multi_row;
+
+pub use endpoints::{Endpoints, Response};
+pub use error::{Error, Result};

@@ -10,6 +10,7 @@
 //!
 //! * [`Client`], [`Table`], [`Scanner`], [`Admin`]: what one works with;
 //! * [`registry`]: how the first servers are found;
+//! * [`columns`]: typed columns, grouped and added up by the servers that have them;
 //! * [`locations`]: which server has which region, remembered until it proves wrong;
 //! * [`connections`]: connections to servers, shared, made anew when lost; also for calls from server to server;
 //! * [`retry`]: what is tried again, how often and after which pause;
@@ -20,6 +21,7 @@
 pub mod admin;
 pub mod batch;
 mod change;
+pub mod columns;
 pub mod connections;
 pub mod error;
 pub mod locations;
@@ -43,7 +45,7 @@ pub use locations::Location;
 pub use message::Row;
 pub use registry::Registry;
 pub use scanner::{ScanOptions, Scanner};
-pub use table::Table;
+pub use table::{Endpoint, Table};
 
 use locations::Locations;
 

@@ -6,7 +6,10 @@ use bytes::Bytes;
 use cell::mutation::Mutation;
 use cell::query::{Get, Scan};
 use cell::schema::TableName;
-use proto::{GetRequest, GetResponse, MutateRequest, MutateResponse};
+use proto::{
+    CoprocessorServiceCall, CoprocessorServiceRequest, CoprocessorServiceResponse, GetRequest, GetResponse,
+    MutateRequest, MutateResponse,
+};
 use rpc::CellBlock;
 use wire::convert;
 
@@ -17,6 +20,15 @@ use crate::message::{Cells, Row};
 use crate::retry::Retry;
 use crate::scanner::{ScanOptions, Scanner};
 use crate::{Action, Client, batch};
+
+/// A method of a service that regions have beside HBase's own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Endpoint {
+    /// The service's name; with its package, where that is not `hbase.pb`.
+    pub service: &'static str,
+    /// The method's name.
+    pub method: &'static str,
+}
 
 /// A table. Cheap to clone.
 #[derive(Clone)]
@@ -104,6 +116,33 @@ impl Table {
             Some(false) => Err(Error::Malformed("a mutation without a condition was not processed".into())),
             _ => Ok((response, cells)),
         }
+    }
+
+    /// Calls an endpoint of the region that holds `row` (`ExecService`). The request is made for each try, for the region
+    /// that is asked then.
+    ///
+    /// # Errors
+    /// [`Error`]; [`Error::Remote`] with `UnknownProtocolException` where the table has no such endpoint.
+    pub async fn call_endpoint<M: prost::Message, R: prost::Message + Default>(
+        &self,
+        row: &Bytes,
+        endpoint: Endpoint,
+        request: impl Fn(&Location) -> M,
+    ) -> Result<R> {
+        let call = |location: &Location| CoprocessorServiceRequest {
+            region: convert::region_specifier(&location.region),
+            call: CoprocessorServiceCall {
+                row: row.clone(),
+                service_name: endpoint.service.to_string(),
+                method_name: endpoint.method.to_string(),
+                request: request(location).encode_to_vec().into(),
+            },
+        };
+        let (response, _): (CoprocessorServiceResponse, Bytes) =
+            self.at_row(row, "ExecService", CellBlock::new(), call).await?;
+        let Endpoint { service, method } = endpoint;
+        R::decode(response.value.value.unwrap_or_default())
+            .map_err(|error| Error::Malformed(format!("the answer of {service}.{method}: {error}")))
     }
 
     /// Calls the server of a row's region until it answers.

@@ -1,0 +1,377 @@
+//! Tables as SQL sees them: what `CREATE EXTERNAL TABLE` says of a table and its columns.
+
+use std::collections::{BTreeSet, HashMap};
+
+use bytes::Bytes;
+use cell::schema::TableName;
+use columnar::{Kind, Place};
+use datafusion::arrow::datatypes::{DataType, Field, Schema, TimeUnit};
+use datafusion::common::{Constraint, Constraints};
+use datafusion::logical_expr::CreateExternalTable;
+use proto::grampus::Encoding;
+
+use crate::mapping::Mapping;
+use crate::types::{Family, SqlType, encoding_name, kind};
+
+/// Options of the table rather than of a column.
+const ENCODING_OPTION: &str = "table.encoding";
+const FAMILY_OPTION: &str = "table.family";
+/// What DataFusion puts before options without a point in them.
+const FORMAT_PREFIX: &str = "format.";
+/// Before a column's name, for one that is called as an option of DataFusion's own is.
+const COLUMN_PREFIX: &str = "column.";
+
+/// A table of the cluster with names and types for its columns.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Declaration {
+    /// What SQL calls it.
+    pub name: String,
+    /// What the cluster calls it.
+    pub table: TableName,
+    /// Its columns, at least one.
+    pub columns: Vec<DeclaredColumn>,
+}
+
+/// A column of a declared table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeclaredColumn {
+    /// Its name.
+    pub name: String,
+    /// Its type.
+    pub sql_type: SqlType,
+    /// Where its values are.
+    pub place: Place,
+    /// How they are written.
+    pub encoding: Encoding,
+}
+
+impl Declaration {
+    /// What a statement declares. `families` are those of the table.
+    ///
+    /// # Errors
+    /// A sentence that says what is wrong, and how to say it right.
+    pub fn of_statement(create: &CreateExternalTable, families: &[Bytes]) -> Result<Declaration, String> {
+        let table = create.locations.first().ok_or("LOCATION is missing: it names the table in the cluster")?;
+        let table = TableName::parse(table).map_err(|error| format!("LOCATION '{table}': {error}"))?;
+        let mut options = Options::of(&create.options)?;
+        let key = key_column(&create.constraints)?;
+        let fields = create.schema.fields().iter().enumerate();
+        let columns = fields.map(|(at, field)| {
+            let in_column = |error: String| format!("column {}: {error}", field.name());
+            let mapping = options.take(field.name()).map_err(in_column)?;
+            let mapping = match (mapping, key == Some(at)) {
+                (Some(mapping), _) => mapping,
+                (None, true) => {
+                    let place = Place::RowBytes { offset: 0, length: None };
+                    Mapping { place, encoding: None, unit: None }
+                }
+                (None, false) => {
+                    let family = options.family(families).map_err(in_column)?;
+                    let place = Place::Cell { family, qualifier: Bytes::copy_from_slice(field.name().as_bytes()) };
+                    Mapping { place, encoding: None, unit: None }
+                }
+            };
+            DeclaredColumn::new(field, &mapping, options.encoding, families).map_err(in_column)
+        });
+        let columns = columns.collect::<Result<Vec<_>, String>>()?;
+        options.none_left()?;
+        if columns.is_empty() {
+            return Err("a table needs columns: CREATE EXTERNAL TABLE t (id VARCHAR PRIMARY KEY, a BIGINT, ..)".into());
+        }
+        Ok(Declaration { name: create.name.table().to_string(), table, columns })
+    }
+
+    /// Arrow's schema of its rows.
+    pub fn schema(&self) -> Schema {
+        let field = |column: &DeclaredColumn| {
+            Field::new(&column.name, column.sql_type.arrow().clone(), column.is_nullable())
+        };
+        Schema::new(self.columns.iter().map(field).collect::<Vec<_>>())
+    }
+
+    /// The families its columns are in, all of them together decide which rows there are; none for those of the table.
+    pub fn families(&self) -> Vec<Bytes> {
+        let family = |column: &DeclaredColumn| match &column.place {
+            Place::Cell { family, .. } => Some(family.clone()),
+            _ => None,
+        };
+        self.columns.iter().filter_map(family).collect::<BTreeSet<_>>().into_iter().collect()
+    }
+}
+
+impl DeclaredColumn {
+    fn new(
+        field: &Field,
+        mapping: &Mapping,
+        default: Family,
+        families: &[Bytes],
+    ) -> Result<DeclaredColumn, String> {
+        let mut sql_type = SqlType::of_arrow(field.data_type())?;
+        if let Some(unit) = mapping.unit {
+            let named = sql_type.counted_in(unit);
+            sql_type = named.ok_or_else(|| format!("{sql_type} is not counted in {unit:?}s: only TIMESTAMP is"))?;
+        } else if mapping.encoding == Some(Encoding::PhoenixTimestamp) {
+            sql_type = sql_type.counted_in(TimeUnit::Nanosecond).unwrap_or(sql_type);
+        }
+        if let Place::Cell { family, .. } = &mapping.place
+            && !families.contains(family)
+        {
+            let (family, there) = (family.escape_ascii(), words(families));
+            return Err(format!("the table has no family '{family}', it has {there}"));
+        }
+        let encoding = mapping.encoding.unwrap_or_else(|| match mapping.place {
+            // Parts of row keys end where they end, so what has no type of its own width is text.
+            Place::RowPart { .. } if default == Family::Bytes => sql_type.default_encoding(Family::Text),
+            _ => sql_type.default_encoding(default),
+        });
+        let column = DeclaredColumn {
+            name: field.name().clone(),
+            sql_type,
+            place: mapping.place.clone(),
+            encoding,
+        };
+        match column.sql_type.reads(encoding) {
+            true => Ok(column),
+            false => {
+                let (wrong, right) =
+                    (encoding_name(encoding), encoding_name(column.sql_type.default_encoding(default)));
+                Err(format!("{} cannot be read from {wrong}; {right} would do", column.sql_type))
+            }
+        }
+    }
+
+    /// As the system table keeps it: `name TYPE mapping`.
+    pub fn to_text(&self) -> String {
+        let unit = match self.sql_type.arrow() {
+            DataType::Timestamp(unit, _) => Some(*unit),
+            _ => None,
+        };
+        let mapping = Mapping { place: self.place.clone(), encoding: Some(self.encoding), unit };
+        format!("{} {} {mapping}", self.name.replace('\\', "\\x5c").replace(' ', "\\x20"), self.sql_type)
+    }
+
+    /// Reads what [`DeclaredColumn::to_text`] wrote.
+    ///
+    /// # Errors
+    /// A sentence.
+    pub fn from_text(text: &str) -> Result<DeclaredColumn, String> {
+        let mut parts = text.splitn(3, ' ');
+        let (Some(name), Some(sql_type), Some(mapping)) = (parts.next(), parts.next(), parts.next()) else {
+            return Err(format!("'{text}' is no column"));
+        };
+        let mapping = Mapping::parse(mapping)?;
+        let sql_type: SqlType = sql_type.parse()?;
+        let sql_type = mapping.unit.and_then(|unit| sql_type.counted_in(unit)).unwrap_or(sql_type);
+        let encoding = mapping.encoding.ok_or_else(|| format!("'{text}' has no encoding"))?;
+        let name = name.replace("\\x20", " ").replace("\\x5c", "\\");
+        Ok(DeclaredColumn { name, sql_type, place: mapping.place, encoding })
+    }
+
+    /// The kind of its values.
+    pub fn kind(&self) -> Kind {
+        kind(self.encoding, self.sql_type.scale())
+    }
+
+    /// Whether a row may have none.
+    pub fn is_nullable(&self) -> bool {
+        // Every row has a key.
+        self.place != Place::RowBytes { offset: 0, length: None }
+    }
+
+    /// The column in the endpoint's words.
+    pub fn to_proto(&self) -> proto::grampus::Column {
+        let mut column = proto::grampus::Column { encoding: Some(self.encoding.into()), ..Default::default() };
+        if self.sql_type.scale() > 0 {
+            column.scale = Some(self.sql_type.scale().into());
+        }
+        let narrow = |bytes: usize| u32::try_from(bytes).expect("row keys are short");
+        match &self.place {
+            Place::Cell { family, qualifier } => {
+                column.family = Some(family.clone());
+                column.qualifier = Some(qualifier.clone());
+            }
+            Place::RowBytes { offset, length } => {
+                column.row_offset = Some(narrow(*offset));
+                column.row_length = length.map(narrow);
+            }
+            Place::RowPart { offset, separator, part } => {
+                column.row_offset = Some(narrow(*offset));
+                column.row_separator = Some(separator.clone());
+                column.row_part = Some(narrow(*part));
+            }
+        }
+        column
+    }
+}
+
+/// What OPTIONS says, by the names it says it of.
+struct Options {
+    columns: HashMap<String, String>,
+    encoding: Family,
+    family: Option<Bytes>,
+}
+
+impl Options {
+    fn of(options: &HashMap<String, String>) -> Result<Options, String> {
+        let mut columns = HashMap::new();
+        let (mut encoding, mut family) = (Family::default(), None);
+        for (name, value) in options {
+            match name.as_str() {
+                ENCODING_OPTION => encoding = value.parse()?,
+                FAMILY_OPTION => family = Some(Bytes::copy_from_slice(value.as_bytes())),
+                _ => {
+                    let name = name.strip_prefix(FORMAT_PREFIX).unwrap_or(name);
+                    let name = name.strip_prefix(COLUMN_PREFIX).unwrap_or(name);
+                    columns.insert(name.to_lowercase(), value.clone());
+                }
+            }
+        }
+        Ok(Options { columns, encoding, family })
+    }
+
+    /// What is said of a column. Options come in small letters, whatever the column's name is written in.
+    fn take(&mut self, column: &str) -> Result<Option<Mapping>, String> {
+        self.columns.remove(&column.to_lowercase()).map(|text| Mapping::parse(&text)).transpose()
+    }
+
+    /// The family of columns of which nothing is said.
+    fn family(&self, families: &[Bytes]) -> Result<Bytes, String> {
+        match (&self.family, families) {
+            (Some(family), _) => Ok(family.clone()),
+            (None, [only]) => Ok(only.clone()),
+            (None, several) => Err(format!(
+                "the table has the families {}: say which, with OPTIONS ('{FAMILY_OPTION}' '..') for all columns or \
+                 ('column' 'family:qualifier') for one",
+                words(several)
+            )),
+        }
+    }
+
+    fn none_left(&self) -> Result<(), String> {
+        match self.columns.keys().min() {
+            None => Ok(()),
+            Some(name) => Err(format!(
+                "OPTIONS names '{name}', which is no column; of the table there are '{ENCODING_OPTION}' and '{FAMILY_OPTION}'"
+            )),
+        }
+    }
+}
+
+/// The column that is the row key, by PRIMARY KEY.
+fn key_column(constraints: &Constraints) -> Result<Option<usize>, String> {
+    let mut key = None;
+    for constraint in constraints.iter() {
+        match constraint {
+            Constraint::PrimaryKey(columns) if columns.len() == 1 && key.is_none() => key = Some(columns[0]),
+            Constraint::PrimaryKey(_) => {
+                return Err("PRIMARY KEY is for one column, the whole row key; say where parts of it are with OPTIONS \
+                            ('column' 'row part 1 by |') or ('column' 'row[0..8]')"
+                    .into());
+            }
+            Constraint::Unique(_) => return Err("UNIQUE cannot be promised: leave it out".into()),
+        }
+    }
+    Ok(key)
+}
+
+fn words(families: &[Bytes]) -> String {
+    families.iter().map(|family| family.escape_ascii().to_string()).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use datafusion::execution::context::SessionContext;
+    use datafusion::logical_expr::{DdlStatement, LogicalPlan};
+
+    use super::*;
+
+    /// What a statement declares of a table with these families.
+    pub(crate) fn declared(sql: &str, families: &[&'static str]) -> Result<Declaration, String> {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let plan = runtime.block_on(SessionContext::new().state().create_logical_plan(sql)).unwrap();
+        let LogicalPlan::Ddl(DdlStatement::CreateExternalTable(create)) = plan else {
+            panic!("{sql} creates no external table");
+        };
+        Declaration::of_statement(&create, &families.iter().map(|family| (*family).into()).collect::<Vec<_>>())
+    }
+
+    fn texts(sql: &str) -> Vec<String> {
+        declared(sql, &["f"]).unwrap().columns.iter().map(DeclaredColumn::to_text).collect()
+    }
+
+    #[test]
+    fn without_options_columns_are_those_of_the_only_family() {
+        let columns = texts(
+            "CREATE EXTERNAL TABLE t (id VARCHAR PRIMARY KEY, a BIGINT, b DOUBLE, c DECIMAL(10,2), d BOOLEAN, \
+             e TIMESTAMP, \"X y\" BYTEA) STORED AS GRAMPUS LOCATION 'ns:table'",
+        );
+        assert_eq!(
+            columns,
+            [
+                "id VARCHAR row raw",
+                "a BIGINT f:a bytes_long",
+                "b DOUBLE f:b bytes_double",
+                "c DECIMAL(10,2) f:c bytes_decimal",
+                "d BOOLEAN f:d bytes_boolean",
+                "e TIMESTAMP f:e bytes_long millis",
+                "X\\x20y BYTEA f:X\\x20y raw",
+            ]
+        );
+    }
+
+    #[test]
+    fn options_say_where_and_how() {
+        let columns = texts(
+            "CREATE EXTERNAL TABLE t (region VARCHAR, day INT, a BIGINT, B DOUBLE, at TIMESTAMP, c SMALLINT) \
+             STORED AS GRAMPUS LOCATION 't' OPTIONS ('region' 'row part 1 by |', 'day' 'row part 2 by |', \
+             'a' 'f:x', 'b' 'f:y bytes_double', 'column.at' 'f:at seconds', 'table.encoding' 'text')",
+        );
+        assert_eq!(
+            columns,
+            [
+                "region VARCHAR row part 1 by | raw",
+                "day INT row part 2 by | text_long",
+                "a BIGINT f:x text_long",
+                "b DOUBLE f:y bytes_double",
+                "at TIMESTAMP f:at text_long seconds",
+                "c SMALLINT f:c text_long",
+            ]
+        );
+    }
+
+    #[test]
+    fn what_is_kept_is_what_was_declared() {
+        let sql = "CREATE EXTERNAL TABLE t (\"a b\\\" VARCHAR, at TIMESTAMP, d DECIMAL(9,3), k INT) STORED AS GRAMPUS \
+                   LOCATION 't' OPTIONS ('at' 'f:at phoenix_timestamp', 'k' 'row[0..4] phoenix_integer')";
+        let declaration = declared(sql, &["f"]).unwrap();
+        assert_eq!(declaration.columns[1].sql_type.arrow(), &DataType::Timestamp(TimeUnit::Nanosecond, None));
+        for column in &declaration.columns {
+            assert_eq!(DeclaredColumn::from_text(&column.to_text()).as_ref(), Ok(column));
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused_with_what_can() {
+        let check = |columns: &str, options: &str, told: &str| {
+            let sql = format!(
+                "CREATE EXTERNAL TABLE t ({columns}) STORED AS GRAMPUS LOCATION 't' OPTIONS ('table.encoding' 'bytes'{options})"
+            );
+            let error = declared(&sql, &["f", "g"]).unwrap_err();
+            assert!(error.contains(told), "{sql}: {error}");
+        };
+        check("a BIGINT", "", "families f, g");
+        check("a BIGINT", ", 'a' 'h:a'", "no family 'h'");
+        check("a BIGINT", ", 'a' 'f:a bytes_double'", "bytes_long would do");
+        check("a BIGINT", ", 'b' 'f:a'", "'b', which is no column");
+        check("a DATE", ", 'a' 'f:a'", "declare TIMESTAMP");
+        check("a INT, b INT, PRIMARY KEY (a, b)", "", "one column");
+        check("a BIGINT", ", 'a' 'f:a seconds'", "only TIMESTAMP");
+    }
+
+    #[test]
+    fn rows_are_those_of_all_declared_families() {
+        let sql = "CREATE EXTERNAL TABLE t (id VARCHAR PRIMARY KEY, a INT, b INT) STORED AS GRAMPUS LOCATION 't' \
+                   OPTIONS ('a' 'g:a', 'b' 'f:b')";
+        assert_eq!(declared(sql, &["f", "g", "h"]).unwrap().families(), ["f", "g"]);
+    }
+}

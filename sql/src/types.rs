@@ -1,0 +1,258 @@
+//! Types of SQL over values of cells: which encodings a type can be read from, and which is taken where none is named.
+
+use std::fmt;
+
+use columnar::Kind;
+use datafusion::arrow::datatypes::{DataType, TimeUnit};
+use proto::grampus::Encoding;
+
+/// Digits of a decimal at most.
+const DECIMAL_DIGITS_MAX: u8 = columnar::column::DECIMAL_DIGITS_MAX;
+
+/// The type of a declared column.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SqlType(DataType);
+
+/// How numbers are written in cells, for all columns that name no encoding of their own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Family {
+    /// `org.apache.hadoop.hbase.util.Bytes`.
+    #[default]
+    Bytes,
+    /// Digits, as the shell's `put` writes them.
+    Text,
+    /// `OrderedBytes`.
+    Ordered,
+    /// Apache Phoenix.
+    Phoenix,
+}
+
+impl SqlType {
+    /// The type that arrow's stands for.
+    ///
+    /// # Errors
+    /// A sentence, if no column can have it.
+    pub fn of_arrow(data_type: &DataType) -> Result<SqlType, String> {
+        let own = match data_type {
+            DataType::Boolean
+            | DataType::Int8
+            | DataType::Int16
+            | DataType::Int32
+            | DataType::Int64
+            | DataType::Float32
+            | DataType::Float64 => data_type.clone(),
+            DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => DataType::Utf8,
+            DataType::Binary | DataType::LargeBinary | DataType::BinaryView => DataType::Binary,
+            DataType::Timestamp(_, None) => DataType::Timestamp(TimeUnit::Millisecond, None),
+            DataType::Decimal128(digits, scale)
+                if *digits <= DECIMAL_DIGITS_MAX && *scale >= 0 && *scale as u8 <= *digits =>
+            {
+                data_type.clone()
+            }
+            DataType::Date32 | DataType::Date64 => {
+                return Err("cells hold no DATE: declare TIMESTAMP, and write column::date in queries".into());
+            }
+            other => {
+                return Err(format!(
+                    "no column can be of type {other}; there are BOOLEAN, TINYINT, SMALLINT, INT, BIGINT, REAL, DOUBLE, \
+                     DECIMAL(p,s) up to {DECIMAL_DIGITS_MAX} digits, TIMESTAMP, VARCHAR and BYTEA"
+                ));
+            }
+        };
+        Ok(SqlType(own))
+    }
+
+    /// Arrow's type.
+    pub fn arrow(&self) -> &DataType {
+        &self.0
+    }
+
+    /// The same type with times counted in `unit`, if it is one of times.
+    pub fn counted_in(&self, unit: TimeUnit) -> Option<SqlType> {
+        matches!(self.0, DataType::Timestamp(..)).then_some(SqlType(DataType::Timestamp(unit, None)))
+    }
+
+    /// Digits behind the point; 0 of what is no decimal.
+    pub fn scale(&self) -> u8 {
+        match self.0 {
+            DataType::Decimal128(_, scale) => scale.unsigned_abs(),
+            _ => 0,
+        }
+    }
+
+    /// The encoding of `family` that fits best.
+    pub fn default_encoding(&self, family: Family) -> Encoding {
+        use Encoding as E;
+        let [bytes, text, ordered, phoenix] = match &self.0 {
+            DataType::Boolean => {
+                [E::BytesBoolean, E::TextBoolean, E::OrderedInt8, E::PhoenixBoolean]
+            }
+            DataType::Int8 => [E::BytesByte, E::TextLong, E::OrderedInt8, E::PhoenixTinyint],
+            DataType::Int16 => [E::BytesShort, E::TextLong, E::OrderedInt16, E::PhoenixSmallint],
+            DataType::Int32 => [E::BytesInt, E::TextLong, E::OrderedInt32, E::PhoenixInteger],
+            DataType::Int64 => [E::BytesLong, E::TextLong, E::OrderedInt64, E::PhoenixBigint],
+            DataType::Float32 => [E::BytesFloat, E::TextDouble, E::OrderedFloat32, E::PhoenixFloat],
+            DataType::Float64 => [E::BytesDouble, E::TextDouble, E::OrderedFloat64, E::PhoenixDouble],
+            DataType::Decimal128(..) => {
+                [E::BytesDecimal, E::TextDecimal, E::OrderedDecimal, E::PhoenixDecimal]
+            }
+            DataType::Timestamp(TimeUnit::Nanosecond, _) => {
+                [E::BytesLong, E::TextLong, E::OrderedInt64, E::PhoenixTimestamp]
+            }
+            DataType::Timestamp(..) => [E::BytesLong, E::TextLong, E::OrderedInt64, E::PhoenixDate],
+            DataType::Binary => [E::Raw, E::Raw, E::OrderedBlob, E::Raw],
+            _ => [E::Raw, E::Raw, E::OrderedString, E::Raw],
+        };
+        match family {
+            Family::Bytes => bytes,
+            Family::Text => text,
+            Family::Ordered => ordered,
+            Family::Phoenix => phoenix,
+        }
+    }
+
+    /// Whether values of `encoding` can be shown as this type.
+    pub fn reads(&self, encoding: Encoding) -> bool {
+        let is_boolean =
+            matches!(encoding, Encoding::BytesBoolean | Encoding::TextBoolean | Encoding::PhoenixBoolean);
+        match (&self.0, kind(encoding, self.scale())) {
+            // Numbers stand for truth too: 0 is false.
+            (DataType::Boolean, Kind::Whole) => true,
+            (DataType::Timestamp(..), Kind::Whole) => !is_boolean,
+            (DataType::Int8 | DataType::Int16 | DataType::Int32 | DataType::Int64, Kind::Whole) => true,
+            (DataType::Float32 | DataType::Float64, Kind::Real) => true,
+            (DataType::Decimal128(..), Kind::Decimal { .. }) => true,
+            (DataType::Utf8 | DataType::Binary, Kind::Raw) => true,
+            _ => false,
+        }
+    }
+}
+
+impl fmt::Display for SqlType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = match &self.0 {
+            DataType::Boolean => "BOOLEAN",
+            DataType::Int8 => "TINYINT",
+            DataType::Int16 => "SMALLINT",
+            DataType::Int32 => "INT",
+            DataType::Int64 => "BIGINT",
+            DataType::Float32 => "REAL",
+            DataType::Float64 => "DOUBLE",
+            DataType::Decimal128(digits, scale) => return write!(f, "DECIMAL({digits},{scale})"),
+            DataType::Timestamp(..) => "TIMESTAMP",
+            DataType::Binary => "BYTEA",
+            _ => "VARCHAR",
+        };
+        f.write_str(name)
+    }
+}
+
+impl std::str::FromStr for SqlType {
+    type Err = String;
+
+    /// What [`SqlType`]'s `Display` writes.
+    fn from_str(text: &str) -> Result<SqlType, String> {
+        let unknown = || format!("{text} is no type of a column");
+        let data_type = match text {
+            "BOOLEAN" => DataType::Boolean,
+            "TINYINT" => DataType::Int8,
+            "SMALLINT" => DataType::Int16,
+            "INT" => DataType::Int32,
+            "BIGINT" => DataType::Int64,
+            "REAL" => DataType::Float32,
+            "DOUBLE" => DataType::Float64,
+            "TIMESTAMP" => DataType::Timestamp(TimeUnit::Millisecond, None),
+            "BYTEA" => DataType::Binary,
+            "VARCHAR" => DataType::Utf8,
+            _ => {
+                let digits = text.strip_prefix("DECIMAL(").and_then(|rest| rest.strip_suffix(')'));
+                let (digits, scale) = digits.and_then(|both| both.split_once(',')).ok_or_else(unknown)?;
+                let number = |text: &str| text.parse::<u8>().map_err(|_| unknown());
+                DataType::Decimal128(number(digits)?, number(scale)?.cast_signed())
+            }
+        };
+        SqlType::of_arrow(&data_type)
+    }
+}
+
+impl std::str::FromStr for Family {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Family, String> {
+        match text.to_ascii_lowercase().as_str() {
+            "bytes" => Ok(Family::Bytes),
+            "text" => Ok(Family::Text),
+            "ordered" => Ok(Family::Ordered),
+            "phoenix" => Ok(Family::Phoenix),
+            _ => Err(format!("'table.encoding' '{text}': there are bytes, text, ordered and phoenix")),
+        }
+    }
+}
+
+/// The kind of values that are written so.
+pub fn kind(encoding: Encoding, scale: u8) -> Kind {
+    use Encoding as E;
+    match encoding {
+        E::Raw | E::OrderedString | E::OrderedBlob | E::OrderedBlobCopy | E::PhoenixChar => Kind::Raw,
+        E::BytesFloat
+        | E::BytesDouble
+        | E::TextDouble
+        | E::OrderedFloat32
+        | E::OrderedFloat64
+        | E::OrderedDouble
+        | E::PhoenixFloat
+        | E::PhoenixDouble => Kind::Real,
+        E::BytesDecimal | E::TextDecimal | E::OrderedDecimal | E::PhoenixDecimal => Kind::Decimal { scale },
+        _ => Kind::Whole,
+    }
+}
+
+/// An encoding's name, as options write it: that of the protocol in small letters.
+pub fn encoding_name(encoding: Encoding) -> String {
+    encoding.as_str_name().to_ascii_lowercase()
+}
+
+/// The encoding of a name.
+pub fn encoding_of_name(name: &str) -> Option<Encoding> {
+    Encoding::from_str_name(&name.to_ascii_uppercase())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TYPES: [&str; 11] = [
+        "BOOLEAN", "TINYINT", "SMALLINT", "INT", "BIGINT", "REAL", "DOUBLE", "TIMESTAMP", "BYTEA", "VARCHAR",
+        "DECIMAL(12,2)",
+    ];
+
+    #[test]
+    fn types_are_written_as_they_are_read() {
+        for text in TYPES {
+            assert_eq!(text.parse::<SqlType>().unwrap().to_string(), text);
+        }
+        for text in ["DATE", "DECIMAL(39,2)", "DECIMAL(3,4)", "DECIMAL(3)", "decimal(3,1)", ""] {
+            assert!(text.parse::<SqlType>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn every_type_can_read_its_own_encodings() {
+        for text in TYPES {
+            let sql_type: SqlType = text.parse().unwrap();
+            for family in [Family::Bytes, Family::Text, Family::Ordered, Family::Phoenix] {
+                let encoding = sql_type.default_encoding(family);
+                assert!(sql_type.reads(encoding), "{text} from {}", encoding_name(encoding));
+            }
+        }
+        let varchar: SqlType = "VARCHAR".parse().unwrap();
+        assert!(!varchar.reads(Encoding::BytesLong));
+    }
+
+    #[test]
+    fn encodings_go_by_the_names_of_the_protocol() {
+        assert_eq!(encoding_name(Encoding::PhoenixBigint), "phoenix_bigint");
+        assert_eq!(encoding_of_name("Text_Long"), Some(Encoding::TextLong));
+        assert_eq!(encoding_of_name("long"), None);
+    }
+}

@@ -177,11 +177,11 @@ impl Encoding {
     /// are greater than some characters.
     pub fn keeps_order(self) -> bool {
         use Encoding::*;
-        match self {
-            Raw | PhoenixBoolean | PhoenixTinyint | PhoenixSmallint | PhoenixInteger | PhoenixBigint => true,
-            PhoenixDecimal | PhoenixDate | PhoenixTimestamp => true,
-            _ => false,
-        }
+        let phoenix_whole = matches!(
+            self,
+            PhoenixBoolean | PhoenixTinyint | PhoenixSmallint | PhoenixInteger | PhoenixBigint
+        );
+        phoenix_whole || matches!(self, Raw | PhoenixDecimal | PhoenixDate | PhoenixTimestamp)
     }
 
     /// Reads a value.

@@ -81,6 +81,30 @@ impl Declaration {
         Ok(Declaration { name: create.name.table().to_string(), table, columns })
     }
 
+    /// The statement that declares the same.
+    pub fn to_sql(&self) -> String {
+        let name = |name: &str| {
+            let is_plain = |at: usize, c: char| c.is_ascii_lowercase() || c == '_' || (at > 0 && c.is_ascii_digit());
+            match name.chars().enumerate().all(|(at, c)| is_plain(at, c)) {
+                true => name.to_string(),
+                false => format!("\"{}\"", name.replace('"', "\"\"")),
+            }
+        };
+        let quoted = |text: &str| format!("'{}'", text.replace('\'', "''"));
+        let types = self.columns.iter().map(|column| format!("{} {}", name(&column.name), column.sql_type));
+        let options = self.columns.iter().map(|column| {
+            let option = quoted(&format!("{COLUMN_PREFIX}{}", column.name));
+            format!("  {option} {}", quoted(&column.mapping().to_string()))
+        });
+        format!(
+            "CREATE EXTERNAL TABLE {} ({})\nSTORED AS GRAMPUS LOCATION {} OPTIONS (\n{})",
+            name(&self.name),
+            types.collect::<Vec<_>>().join(", "),
+            quoted(&self.table.to_string()),
+            options.collect::<Vec<_>>().join(",\n")
+        )
+    }
+
     /// Arrow's schema of its rows.
     pub fn schema(&self) -> Schema {
         let field = |column: &DeclaredColumn| {
@@ -142,12 +166,17 @@ impl DeclaredColumn {
 
     /// As the system table keeps it: `name TYPE mapping`.
     pub fn to_text(&self) -> String {
+        let name = self.name.replace('\\', "\\x5c").replace(' ', "\\x20");
+        format!("{name} {} {}", self.sql_type, self.mapping())
+    }
+
+    /// Where its values are and how they are written, all said.
+    fn mapping(&self) -> Mapping {
         let unit = match self.sql_type.arrow() {
             DataType::Timestamp(unit, _) => Some(*unit),
             _ => None,
         };
-        let mapping = Mapping { place: self.place.clone(), encoding: Some(self.encoding), unit };
-        format!("{} {} {mapping}", self.name.replace('\\', "\\x5c").replace(' ', "\\x20"), self.sql_type)
+        Mapping { place: self.place.clone(), encoding: Some(self.encoding), unit }
     }
 
     /// Reads what [`DeclaredColumn::to_text`] wrote.

@@ -85,7 +85,8 @@ impl SqlType {
         use Encoding as E;
         let [bytes, text, ordered, phoenix] = match &self.0 {
             DataType::Boolean => {
-                [E::BytesBoolean, E::TextBoolean, E::OrderedInt8, E::PhoenixBoolean]
+                // OrderedBytes has none of its own.
+                [E::BytesBoolean, E::TextBoolean, E::BytesBoolean, E::PhoenixBoolean]
             }
             DataType::Int8 => [E::BytesByte, E::TextLong, E::OrderedInt8, E::PhoenixTinyint],
             DataType::Int16 => [E::BytesShort, E::TextLong, E::OrderedInt16, E::PhoenixSmallint],
@@ -116,8 +117,7 @@ impl SqlType {
         let is_boolean =
             matches!(encoding, Encoding::BytesBoolean | Encoding::TextBoolean | Encoding::PhoenixBoolean);
         match (&self.0, kind(encoding, self.scale())) {
-            // Numbers stand for truth too: 0 is false.
-            (DataType::Boolean, Kind::Whole) => true,
+            (DataType::Boolean, Kind::Whole) => is_boolean,
             (DataType::Timestamp(..), Kind::Whole) => !is_boolean,
             (DataType::Int8 | DataType::Int16 | DataType::Int32 | DataType::Int64, Kind::Whole) => true,
             (DataType::Float32 | DataType::Float64, Kind::Real) => true,

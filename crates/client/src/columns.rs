@@ -6,13 +6,19 @@
 //!
 //! Not here: how states of aggregates are put together (`columnar::partial`), what the server does.
 
+pub mod answer;
+
 use std::sync::{Mutex, PoisonError};
 
 use bytes::Bytes;
+use columnar::{Merger, Partial};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use prost::Message;
-use proto::grampus::{AggregateRequest, AggregateResponse, Rows, SelectRequest, SelectResponse, Work};
+use proto::grampus::aggregate::Function;
+use proto::grampus::{
+    Aggregate, AggregateRequest, AggregateResponse, Rows, SelectRequest, SelectResponse, Work,
+};
 
 use crate::error::{Error, Result};
 use crate::locations::Location;
@@ -103,7 +109,29 @@ impl Table {
         Ok(parts)
     }
 
-    /// Aggregates the rows of a request in all regions, `parallel` of them at a time. `take` is given each answer as it
+    /// Aggregates the rows of a request in all regions, `parallel` of them at a time, and puts together what they found.
+    /// `progress` is told after each answer how far it is and how many groups there are; what it returns ends the call
+    /// if it is an error, and so a caller has a say in how many groups are kept.
+    ///
+    /// # Errors
+    /// [`Error`], and those of `progress`.
+    pub async fn aggregate<E: From<Error>>(
+        &self,
+        request: &AggregateRequest,
+        parallel: usize,
+        mut progress: impl FnMut(&Progress, &Merger) -> std::result::Result<(), E>,
+    ) -> std::result::Result<Partial, E> {
+        let functions: Vec<Function> = request.aggregate.iter().map(Aggregate::function).collect();
+        let mut merger = Merger::default();
+        self.aggregate_parts(request, parallel, |answer, done| {
+            merger.add(answer::partial(answer, &functions)?).map_err(|overflow| Error::Malformed(overflow.to_string()))?;
+            progress(done, &merger)
+        })
+        .await?;
+        Ok(merger.finish())
+    }
+
+    /// The same without putting together. `take` is given each answer as it
     /// comes, in no order; groups of different answers may have the same key. An error of its ends the call.
     ///
     /// # Errors

@@ -61,6 +61,8 @@ pub enum TaskClass {
     /// Threads of lower priority for flush, compaction and other long computations; may compute, must not block
     /// on input or output.
     Background,
+    /// Threads of lower priority, one a core, for questions that look at very many rows; the same rules.
+    Scan,
 }
 
 /// Makes a task's future on the thread that will run it (sockets register with their runtime there).

@@ -19,6 +19,25 @@ pub enum Encoding {
 pub struct Unreadable(pub String);
 
 impl Encoding {
+    /// The encoding of a number of `Columns.proto`.
+    pub fn from_number(number: i32) -> Option<Encoding> {
+        match number {
+            0 => Some(Encoding::Raw),
+            5 => Some(Encoding::BytesLong),
+            7 => Some(Encoding::BytesDouble),
+            _ => None,
+        }
+    }
+
+    /// Its number in `Columns.proto`.
+    pub fn number(self) -> i32 {
+        match self {
+            Encoding::Raw => 0,
+            Encoding::BytesLong => 5,
+            Encoding::BytesDouble => 7,
+        }
+    }
+
     /// The kind of its values, if decimals are kept with `scale` digits.
     pub fn kind(self, _scale: u8) -> Kind {
         match self {

@@ -10,6 +10,7 @@ use prost::Message;
 use wire::exception::{Answer, JavaException, class};
 use wire::service::no_endpoint;
 
+use crate::columns;
 use crate::error::Result;
 use crate::multi_row;
 
@@ -37,6 +38,7 @@ impl Endpoints {
             multi_row::SERVICE if coprocessor::is_named(region.table(), coprocessor::MULTI_ROW_MUTATION) => {
                 multi_row::call(region, call).await
             }
+            columns::SERVICE => columns::call(region, call).await,
             service => Err(no_endpoint(service, region.name().as_bytes()).into()),
         }
     }

@@ -14,13 +14,15 @@
 //! The reading half:
 //! * [`memstore`]: cells in memory, in order;
 //! * [`scanner`]: merging, deletes, versions, limits: from views to results;
-//! * [`filter`]: filters at work.
+//! * [`filter`]: filters at work;
+//! * [`columns`]: rows as vectors of columns, for those who look at many rows and few columns.
 //!
 //! Usable as a library without a server. Knows nothing about: protobuf, sockets, ZooKeeper, Java class names.
 
 pub mod budget;
 pub mod caching;
 pub mod chores;
+pub mod columns;
 pub mod compaction;
 pub mod error;
 pub mod filter;

@@ -38,10 +38,10 @@ use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use arc_swap::ArcSwap;
 use base::env::Env;
 use bytes::Bytes;
-use cell::KeyValue;
 use cell::mutation::{Durability, Mutation};
 use cell::region::{RegionInfo, ServerName};
 use cell::schema::{FamilyDescriptor, TableDescriptor};
+use cell::{CellOrder, KeyValue};
 use fs::FileSystem;
 use wal::marker::MarkedRegion;
 
@@ -210,6 +210,23 @@ impl Region {
     /// The families in order of names; a store's index is its family's here.
     pub(crate) fn families(&self) -> &[FamilyDescriptor] {
         &self.families
+    }
+
+    pub(crate) fn rules(&self) -> &[FamilyRules] {
+        &self.rules
+    }
+
+    pub(crate) fn loader(&self) -> &Arc<BlockLoader> {
+        &self.services.loader
+    }
+
+    pub(crate) fn order(&self) -> CellOrder {
+        self.table.order()
+    }
+
+    /// Time, chance and tasks of the server that has the region.
+    pub fn env(&self) -> &Env {
+        &self.services.env
     }
 
     pub(crate) fn options(&self) -> &RegionOptions {

@@ -45,15 +45,18 @@ mod store;
 mod watched;
 mod write_order;
 
+pub(crate) use blocks::Blocks;
 pub use compact::{CompactionScanner, Retention};
 pub use hfile::Stop;
-pub(crate) use load::next_file_id;
 pub use load::{BlockLoader, drive};
+pub(crate) use load::{Keep, Runs, next_file_id};
 pub use region::{LetGo, RegionScanner};
 pub(crate) use row::{Aim, Read, RowRead};
 pub(crate) use row_plan::RowPlan;
 pub use rules::FamilyRules;
+pub(crate) use select::may_have_rows;
 pub use sink::{CellList, Deadline, Limits, Progress, ResultEnd, ResultSink, Room, Stopped};
+pub(crate) use source::{Order, Source};
 
 #[cfg(test)]
 mod tests;

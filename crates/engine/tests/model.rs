@@ -25,6 +25,7 @@ use cell::mutation::Mutation;
 use cell::query::{CellSelection, FamilyColumns, Get, Scan, TimeRange};
 use cell::schema::{FamilyDescriptor, TableDescriptor, TableName};
 use cell::{KeyValue, LATEST_TIMESTAMP};
+use common::columns;
 use common::model::{Model, ModelCell, Shown};
 use common::rules::{Question, in_order};
 use common::world::{self, Opened, difference, open_table, options, shown};
@@ -642,6 +643,24 @@ impl Pair {
         }
         let expected: Vec<_> = expected.iter().map(told_of_model).collect();
         assert_eq!(found, expected, "{scan:?}");
+        self.scan_columns(ROWS[low], ROWS[high], scan.selection.time_range).await;
+    }
+
+    /// Columns of one family, and of both, give what a scan of cells gives.
+    async fn scan_columns(&self, start: &'static [u8], stop: &'static [u8], time_range: TimeRange) {
+        for families in [&FAMILIES[..1], &FAMILIES[1..], &FAMILIES[..]] {
+            let columns: Vec<_> =
+                families.iter().flat_map(|family| QUALIFIERS.map(|qualifier| (*family, qualifier))).collect();
+            let wanted = engine::columns::Wanted {
+                start_row: Bytes::from_static(start),
+                stop_row: Bytes::from_static(stop),
+                time_range,
+                ..columns::wanted(families, columns::raw_columns(&columns))
+            };
+            columns::check(&self.opened.region, &wanted).await;
+            let all = engine::columns::Wanted { start_row: Bytes::new(), stop_row: Bytes::new(), ..wanted };
+            columns::check(&self.opened.region, &all).await;
+        }
     }
 
     async fn check(&mut self, step: &Step) {

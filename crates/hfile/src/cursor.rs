@@ -38,6 +38,41 @@ enum State {
 
 type Step<T> = Result<T, Stop>;
 
+/// Walks over the data blocks of a file by its index, without reading them.
+pub struct Outline {
+    file: Arc<Reader>,
+    // To the current block; before the first step to none.
+    path: Option<Path>,
+    spare: Path,
+}
+
+impl Outline {
+    pub(crate) fn new(file: Arc<Reader>) -> Outline {
+        Outline { file, path: None, spare: Path::default() }
+    }
+
+    /// Goes to the next data block and gives its key in the index: behind all cells before the block, and not behind its
+    /// first. `None` behind the last.
+    ///
+    /// # Errors
+    /// [`Stop`]; then nothing has changed.
+    pub fn next(&mut self, source: &dyn BlockSource) -> Result<Option<&[u8]>, Stop> {
+        let is_there = match &self.path {
+            None => self.spare.seek(&self.file, source, &[], |_| false, true)?,
+            Some(path) => {
+                self.spare.clone_from(path);
+                self.spare.next(&self.file, source)?
+            }
+        };
+        if !is_there {
+            return Ok(None);
+        }
+        let path = self.path.get_or_insert_default();
+        std::mem::swap(path, &mut self.spare);
+        Ok(Some(path.key(&self.file)))
+    }
+}
+
 impl Cursor {
     pub(crate) fn new(file: Arc<Reader>) -> Cursor {
         Cursor {

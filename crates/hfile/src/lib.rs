@@ -3,6 +3,7 @@
 //! * [`Reader`]: an open file, its [`FileInfo`], Bloom filters, and loading of blocks;
 //! * [`Cursor`]: walks through the cells of a file, synchronously, over blocks in memory ([`BlockSource`]); a step that
 //!   needs a block that is not there says so ([`Stop::Miss`]) and has changed nothing;
+//! * [`Outline`]: its data blocks, by the index alone;
 //! * [`Aim`]: a row within one block, sought without a cursor;
 //! * [`Run`]: rows of one block, walked through without a look at anything else;
 //! * [`Block`]: a block in memory, checked, decompressed, searchable;
@@ -43,7 +44,7 @@ pub use block::Block;
 pub use block::checksum::ChecksumType;
 pub use block::kind::BlockKind;
 pub use bloom::chunk::BloomOptions;
-pub use cursor::Cursor;
+pub use cursor::{Cursor, Outline};
 pub use error::{Error, Result};
 pub use info::{FileInfo, TimeRange};
 pub use kept::KeepWritten;

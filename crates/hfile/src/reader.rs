@@ -20,7 +20,7 @@ use crate::block::kind::BlockKind;
 use crate::block::{Block, BlockFormat};
 use crate::bloom::BloomMeta;
 use crate::compression::{Codec, PLAIN_LEN_MAX};
-use crate::cursor::Cursor;
+use crate::cursor::{Cursor, Outline};
 use crate::error::{Fault, Parsed, Result};
 use crate::index::{Index, Middle, Target};
 use crate::info::FileInfo;
@@ -160,6 +160,11 @@ impl Reader {
     /// A cursor before the first cell.
     pub fn cursor(self: &Arc<Self>) -> Cursor {
         Cursor::new(self.clone())
+    }
+
+    /// Its data blocks as the index has them, from the first on.
+    pub fn outline(self: &Arc<Self>) -> Outline {
+        Outline::new(self.clone())
     }
 
     /// Loads a block: one read (two if the length is not known), checked and decompressed.

@@ -2,10 +2,12 @@
 //!
 //! * [`from_proto`]: what a client asks for, checked as HBase checks it, and results as a client reads them;
 //! * [`to_proto`]: the same requests as our own client and master send them;
+//! * [`columns`]: typed columns, conditions and what is found of groups, for Grampus' own endpoint;
 //! * [`result`]: `Result` messages, with their cells in a cell block or inside.
 //!
 //! A request that asks for something that is not there yet is [`Refused`] in so many words, never answered wrongly.
 
+pub mod columns;
 pub mod field;
 pub mod from_proto;
 mod from_proto_condition;

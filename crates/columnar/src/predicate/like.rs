@@ -44,6 +44,24 @@ impl Pattern {
         Pattern { parts }
     }
 
+    /// What stands before a byte that means itself in [`to_bytes`](Pattern::to_bytes).
+    pub const ESCAPE: u8 = b'\\';
+
+    /// The pattern as it is written.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for part in &self.parts {
+            match part {
+                Part::Any => bytes.push(b'%'),
+                Part::One => bytes.push(b'_'),
+                Part::Literal(literal) => {
+                    literal.iter().for_each(|byte| bytes.extend_from_slice(&[Pattern::ESCAPE, *byte]));
+                }
+            }
+        }
+        bytes
+    }
+
     /// Whether all of `text` is like it. Takes no more than the product of both lengths.
     pub fn matches(&self, text: &[u8]) -> bool {
         // Where to go on after the last `%`, which takes one byte more each time.

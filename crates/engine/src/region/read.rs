@@ -8,6 +8,7 @@ use std::sync::Arc;
 use arc_swap::Guard;
 use base::BoxFuture;
 use base::spent::{self, Phase, Use};
+use bytes::Bytes;
 use cell::Cell;
 use cell::query::{CellSelection, FamilyColumns, Get, Scan};
 use cell::region::RegionInfo;
@@ -46,6 +47,24 @@ impl Region {
             (view, guard) = self.view_at(None);
         }
         self.scanner_of(scan, &view, guard)
+    }
+
+    /// The newest view and a read point that is in it, for a scan of whole families; and which those are, all if none is named.
+    ///
+    /// # Errors
+    /// [`Error::NotServing`], [`Error::NoSuchFamily`].
+    pub(crate) fn view_to_scan(
+        &self,
+        families: &[Bytes],
+    ) -> Result<(Arc<RegionView>, ReadGuard, Vec<usize>)> {
+        self.check_serving()?;
+        let mut stores =
+            families.iter().map(|family| self.store_of(family)).collect::<Result<Vec<usize>>>()?;
+        if stores.is_empty() {
+            stores = (0..self.rules.len()).collect();
+        }
+        let (view, guard) = self.view_at(None);
+        Ok((view, guard, stores))
     }
 
     /// Wakes a scanner of this region that rests; nothing happens to another.
@@ -174,7 +193,7 @@ impl Region {
         }
     }
 
-    pub(super) fn now_ms(&self) -> i64 {
+    pub(crate) fn now_ms(&self) -> i64 {
         self.services.env.clock.now_ms() as i64
     }
 

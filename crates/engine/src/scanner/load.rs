@@ -13,6 +13,7 @@ use fs::FilePath;
 use hfile::{Block, BlockKind, BlockRef, BlockSource, Miss, Reader, Stop};
 
 use crate::caching::Caching;
+use crate::columns::{KeptVector, VectorNumbers};
 use crate::error::{Error, Result};
 use crate::scanner::region::RegionScanner;
 use crate::scanner::sink::{Limits, Progress, ResultSink, Room, Stopped};
@@ -28,6 +29,7 @@ const RUNS_MAX: usize = 16;
 pub struct BlockLoader {
     cache: BlockCache<Cached>,
     file_ids: FileIds,
+    vector_numbers: VectorNumbers,
     // Blocks that were read and are damaged.
     damaged: AtomicU64,
 }
@@ -95,38 +97,62 @@ fn identity(path: &FilePath) -> String {
     text[start..].to_owned()
 }
 
-/// A block in the cache.
+/// What is in the cache.
 #[derive(Clone)]
-struct Cached {
-    block: Arc<Block>,
-    in_memory: bool,
+enum Cached {
+    Block {
+        block: Arc<Block>,
+        in_memory: bool,
+    },
+    /// Made of blocks, under a number that no file has.
+    Vector(Arc<KeptVector>),
 }
 
+/// As what vectors are counted: no block is of this kind.
+const VECTOR_KIND: usize = cache::KINDS - 1;
+
 impl Cached {
+    fn block(self) -> Option<Arc<Block>> {
+        match self {
+            Cached::Block { block, .. } => Some(block),
+            Cached::Vector(_) => None,
+        }
+    }
+
     /// The block, which a call asked for.
     #[inline]
-    fn found(self) -> Arc<Block> {
+    fn found(self) -> Option<Arc<Block>> {
+        let block = self.block()?;
         spent::used(Use::BlocksFound, 1);
-        spent::used(Use::BlockBytes, self.block.payload_len() as u64);
-        self.block
+        spent::used(Use::BlockBytes, block.payload_len() as u64);
+        Some(block)
     }
 }
 
 impl Weighted for Cached {
     fn weight(&self) -> usize {
-        self.block.heap_len()
+        match self {
+            Cached::Block { block, .. } => block.heap_len(),
+            Cached::Vector(vector) => vector.heap_len(),
+        }
     }
 
     fn class(&self) -> Class {
-        match self.block.kind() {
-            BlockKind::Data if self.in_memory => Class::Favoured,
-            BlockKind::Data => Class::Usual,
-            _ => Class::Guide,
+        match self {
+            Cached::Block { block, in_memory } => match block.kind() {
+                BlockKind::Data if *in_memory => Class::Favoured,
+                BlockKind::Data => Class::Usual,
+                _ => Class::Guide,
+            },
+            Cached::Vector(_) => Class::Usual,
         }
     }
 
     fn kind(&self) -> usize {
-        self.block.kind() as usize
+        match self {
+            Cached::Block { block, .. } => block.kind() as usize,
+            Cached::Vector(_) => VECTOR_KIND,
+        }
     }
 }
 
@@ -151,18 +177,19 @@ impl BlockLoader {
         BlockLoader {
             cache: BlockCache::new(cache_bytes),
             file_ids: FileIds::default(),
+            vector_numbers: VectorNumbers::default(),
             damaged: AtomicU64::new(0),
         }
     }
 
     /// The block, if it is in the cache.
     pub fn cached(&self, file_id: u64, offset: u64) -> Option<Arc<Block>> {
-        self.cache.get(&BlockKey { file_id, offset }).map(Cached::found)
+        self.cache.get(&BlockKey { file_id, offset }).and_then(Cached::found)
     }
 
     /// The same for those whose asking does not mean that it is wanted.
     pub(crate) fn peek(&self, file_id: u64, offset: u64) -> Option<Arc<Block>> {
-        self.cache.peek(&BlockKey { file_id, offset }).map(|cached| cached.block)
+        self.cache.peek(&BlockKey { file_id, offset }).and_then(Cached::block)
     }
 
     /// Bytes that the cache holds.
@@ -209,8 +236,26 @@ impl BlockLoader {
     fn put(&self, block: Arc<Block>, caching: Caching) {
         let key = BlockKey { file_id: block.file_id(), offset: block.offset() };
         if !self.cache.contains(&key) {
-            self.cache.insert(key, Cached { block, in_memory: caching.in_memory });
+            self.cache.insert(key, Cached::Block { block, in_memory: caching.in_memory });
         }
+    }
+
+    /// The vector that was kept under a number and a place, if it still is.
+    pub(crate) fn vector(&self, number: u64, place: u64) -> Option<Arc<KeptVector>> {
+        match self.cache.find(&BlockKey { file_id: number, offset: place })? {
+            Cached::Vector(vector) => Some(vector),
+            Cached::Block { .. } => None,
+        }
+    }
+
+    /// Keeps a vector under a number that [`next_file_id`] gave, for as long as its memory is not wanted.
+    pub(crate) fn keep_vector(&self, number: u64, place: u64, vector: Arc<KeptVector>) {
+        self.cache.insert(BlockKey { file_id: number, offset: place }, Cached::Vector(vector));
+    }
+
+    /// The numbers under which vectors are kept.
+    pub(crate) fn vector_numbers(&self) -> &VectorNumbers {
+        &self.vector_numbers
     }
 
     /// Lets go of all blocks of a file that is not read any more.
@@ -222,6 +267,10 @@ impl BlockLoader {
     pub(crate) fn evict_file(&self, path: &FilePath, file_id: u64) {
         self.file_ids.forget(path, file_id);
         self.cache.evict_file(file_id);
+        // Few files have vectors.
+        for number in self.vector_numbers.forget(file_id) {
+            self.cache.evict_file(number);
+        }
     }
 
     /// A block was read for the call at work.
@@ -246,9 +295,10 @@ impl BlockLoader {
         let key = BlockKey { file_id: block.file.file_id(), offset: block.offset };
         let load = async {
             let block = self.read(block).await?;
-            Ok::<_, hfile::Error>(Cached { block, in_memory: caching.in_memory })
+            Ok::<_, hfile::Error>(Cached::Block { block, in_memory: caching.in_memory })
         };
-        Ok(self.cache.load_with(key, load).await?.block)
+        let loaded = self.cache.load_with(key, load).await?;
+        Ok(loaded.block().expect("vectors have numbers of their own"))
     }
 
     async fn read(&self, block: &BlockRef) -> std::result::Result<Arc<Block>, hfile::Error> {
@@ -317,7 +367,7 @@ impl BlockLoader {
 /// What is in the cache. A miss does not count: whoever reads from here leaves it to a scanner, which asks again.
 impl BlockSource for BlockLoader {
     fn block(&self, file: &Arc<Reader>, offset: u64) -> Option<Arc<Block>> {
-        self.cache.find(&BlockKey { file_id: file.file_id(), offset }).map(Cached::found)
+        self.cache.find(&BlockKey { file_id: file.file_id(), offset }).and_then(Cached::found)
     }
 }
 

@@ -2,6 +2,7 @@
 #![allow(dead_code)] // Each test uses a part.
 
 pub mod camera;
+pub mod columns;
 pub mod model;
 pub mod rules;
 pub mod world;

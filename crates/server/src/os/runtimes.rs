@@ -19,6 +19,7 @@ pub struct Runtimes {
     connections: Group,
     service: Group,
     background: Group,
+    scan: Group,
 }
 
 /// Runtimes of one class, used in turn.
@@ -31,7 +32,8 @@ struct Group {
 }
 
 impl Runtimes {
-    /// Starts the threads: `cores` for connections, one for services, `background` for long computations.
+    /// Starts the threads: `cores` for connections and as many for scans over everything, one for services, `background` for
+    /// other long computations.
     ///
     /// # Errors
     /// What the system says when it has no more threads or descriptors.
@@ -40,6 +42,7 @@ impl Runtimes {
             connections: Group::start("connection", cores.max(1), || {})?,
             service: Group::start("service", 1, || {})?,
             background: Group::start("background", background.max(1), lower_priority)?,
+            scan: Group::start("scan", cores.max(1), lower_priority)?,
         })
     }
 
@@ -48,6 +51,7 @@ impl Runtimes {
             TaskClass::Connection => &self.connections,
             TaskClass::Service => &self.service,
             TaskClass::Background => &self.background,
+            TaskClass::Scan => &self.scan,
         }
     }
 }

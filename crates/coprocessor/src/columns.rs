@@ -1,0 +1,88 @@
+//! `ColumnService`: groups and aggregates over typed columns, and rows of them. Every region has it; HBase does not.
+//!
+//! * [`aggregate`]: groups, by as many tasks as there are cores;
+//! * [`select`]: rows, in order;
+//! * [`turns`]: who of several tasks reads what.
+//!
+//! A call ends when its client leaves, after some time, or when its answer has grown large; the answer then says at which row
+//! to go on. So neither time nor memory of a call grows with the table.
+
+mod aggregate;
+mod select;
+mod turns;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use engine::Region;
+use engine::columns::{Looked, Wanted};
+use prost::Message;
+use proto::grampus;
+use wire::convert::columns::request::RowsWanted;
+use wire::exception::JavaException;
+
+use crate::endpoints::{Response, request, unknown_method};
+use crate::error::Result;
+
+/// The full name of the service, as Java's generated code has it.
+pub const SERVICE: &str = "grampus.pb.ColumnService";
+
+/// Time after which a call answers with what it has: well below the time after which clients give a call up.
+const TIME_MAX: Duration = Duration::from_secs(20);
+
+/// Answers a call of the service.
+pub(crate) async fn call(region: &Arc<Region>, call: &proto::CoprocessorServiceCall) -> Result<Response> {
+    match &call.method_name[..] {
+        "Aggregate" => {
+            let message = aggregate::aggregate(region, request(call)?).await?;
+            Ok(Response { class: "grampus.pb.ColumnProtos$AggregateResponse", message })
+        }
+        "Select" => {
+            let message = select::select(region, request(call)?).await?;
+            Ok(Response { class: "grampus.pb.ColumnProtos$SelectResponse", message })
+        }
+        _ => Err(unknown_method(call).into()),
+    }
+}
+
+/// The rows of a request; a request without any is malformed.
+fn rows(message: Option<&grampus::Rows>) -> Result<RowsWanted> {
+    let message =
+        message.ok_or_else(|| JavaException::do_not_retry("the request does not say which rows"))?;
+    Ok(wire::convert::columns::request::rows(message).map_err(JavaException::from)?)
+}
+
+/// What a scan is asked for; of the columns, only those that are looked at.
+fn wanted(rows: &RowsWanted) -> Wanted {
+    let (start_row, stop_row) = rows.range.clone();
+    Wanted {
+        columns: rows.columns.clone(),
+        families: rows.families.clone(),
+        start_row,
+        stop_row,
+        time_range: rows.time_range,
+    }
+}
+
+fn time_max(asked_ms: Option<u32>) -> Duration {
+    asked_ms.map_or(TIME_MAX, |ms| Duration::from_millis(u64::from(ms)).min(TIME_MAX))
+}
+
+fn work(looked: &Looked, matched: u64) -> grampus::Work {
+    grampus::Work {
+        rows: Some(looked.rows()),
+        rows_matched: Some(matched),
+        rows_in_vectors: Some(looked.in_vectors),
+        rows_merged: Some(looked.merged),
+        rows_skipped: Some(looked.skipped),
+        vectors_built: Some(looked.built),
+    }
+}
+
+fn encoded(message: &impl Message) -> Vec<u8> {
+    message.encode_to_vec()
+}
+
+/// A row to go on at.
+type ResumeRow = Option<Bytes>;

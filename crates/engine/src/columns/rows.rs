@@ -1,0 +1,148 @@
+//! Cells in order become vectors: of each row the first cell of each wanted column.
+
+use std::cmp::Ordering;
+
+use bytes::Bytes;
+use cell::{Cell, CellType};
+use columnar::{Column, Place, Unreadable, VectorBuilder};
+
+use crate::columns::kept::Facts;
+use crate::error::{Error, Result};
+
+/// Takes cells row by row and builds a vector of each column.
+pub(super) struct Rows {
+    builders: Vec<VectorBuilder>,
+    // Builders of cells, in the order of cells.
+    cells: Vec<Target>,
+    // Builders of parts of the row key.
+    of_row: Vec<usize>,
+    row: Vec<u8>,
+    // Where in `cells` the next cell of the row may be.
+    next: usize,
+    facts: Facts,
+}
+
+struct Target {
+    family: Bytes,
+    qualifier: Bytes,
+    builder: usize,
+}
+
+impl Rows {
+    pub(super) fn new(columns: &[Column]) -> Rows {
+        let mut cells = Vec::new();
+        let mut of_row = Vec::new();
+        for (builder, column) in columns.iter().enumerate() {
+            match &column.place {
+                Place::Cell { family, qualifier } => {
+                    cells.push(Target { family: family.clone(), qualifier: qualifier.clone(), builder });
+                }
+                Place::RowBytes { .. } | Place::RowPart { .. } => of_row.push(builder),
+            }
+        }
+        cells.sort_by(|left, right| {
+            (&left.family, &left.qualifier, left.builder).cmp(&(
+                &right.family,
+                &right.qualifier,
+                right.builder,
+            ))
+        });
+        Rows {
+            builders: columns.iter().map(VectorBuilder::new).collect(),
+            cells,
+            of_row,
+            row: Vec::new(),
+            next: 0,
+            facts: Facts::none(),
+        }
+    }
+
+    /// Rows so far.
+    pub(super) fn len(&self) -> usize {
+        self.facts.rows
+    }
+
+    pub(super) fn facts(&self) -> Facts {
+        self.facts
+    }
+
+    /// Whether `row` is the one of the last cell.
+    #[inline]
+    pub(super) fn is_current(&self, row: &[u8]) -> bool {
+        self.facts.rows > 0 && self.row == row
+    }
+
+    /// A row begins.
+    ///
+    /// # Errors
+    /// [`Error::BadRequest`] where its key is not as a column says.
+    pub(super) fn begin(&mut self, row: &[u8]) -> Result<()> {
+        let rows = self.facts.rows;
+        for target in &self.cells {
+            self.builders[target.builder].fill(rows);
+        }
+        self.row.clear();
+        self.row.extend_from_slice(row);
+        self.next = 0;
+        self.facts.rows += 1;
+        for at in &self.of_row {
+            let builder = &mut self.builders[*at];
+            match builder.column().place.of_row(row) {
+                Some(part) => {
+                    let part = part.to_vec();
+                    builder.push(&part).map_err(|unreadable| bad_value(&self.row, unreadable))?;
+                }
+                None => builder.push_null(),
+            }
+        }
+        Ok(())
+    }
+
+    /// A cell of the current row, behind those before it.
+    ///
+    /// # Errors
+    /// [`Error::BadRequest`] where its value is not as its column says.
+    #[inline]
+    pub(super) fn cell(&mut self, cell: &Cell<'_>) -> Result<()> {
+        let timestamp = cell.timestamp();
+        let facts = &mut self.facts;
+        facts.seq_id_max = facts.seq_id_max.max(cell.seq_id);
+        facts.timestamps = (facts.timestamps.0.min(timestamp), facts.timestamps.1.max(timestamp));
+        facts.is_plain &= cell.kind() == CellType::Put && cell.tags.is_empty();
+        while let Some(target) = self.cells.get(self.next) {
+            match target.qualifier[..].cmp(cell.qualifier()) {
+                Ordering::Equal if target.family == cell.family() => {
+                    self.next += 1;
+                    let builder = &mut self.builders[target.builder];
+                    builder.push(cell.value).map_err(|unreadable| bad_value(&self.row, unreadable))?;
+                }
+                order => match target.family[..].cmp(cell.family()).then(order) {
+                    // The row has no such cell.
+                    Ordering::Less => self.next += 1,
+                    _ => return Ok(()),
+                },
+            }
+        }
+        Ok(())
+    }
+
+    /// The vectors, in the order of the columns, and begins anew.
+    pub(super) fn take(&mut self) -> (Facts, Vec<columnar::Vector>) {
+        let facts = std::mem::replace(&mut self.facts, Facts::none());
+        let builders = self.builders.iter_mut().map(|builder| {
+            let fresh = VectorBuilder::new(builder.column());
+            std::mem::replace(builder, fresh)
+        });
+        let vectors = builders.map(|mut builder| {
+            builder.fill(facts.rows);
+            builder.finish()
+        });
+        (facts, vectors.collect())
+    }
+}
+
+fn bad_value(row: &[u8], unreadable: Unreadable) -> Error {
+    const ROW_SHOWN_MAX: usize = 64;
+    let shown = row.get(..ROW_SHOWN_MAX).unwrap_or(row);
+    Error::bad_request(format!("row {}: {}", shown.escape_ascii(), unreadable.0))
+}

@@ -1,0 +1,135 @@
+//! The vectors of a stretch: kept ones, and those that are built now.
+
+use std::sync::Arc;
+
+use cell::KeyBuf;
+use columnar::{Column, Vector};
+
+use crate::columns::kept::{Facts, KeptVector};
+use crate::columns::plan::{RowRange, Stretch};
+use crate::columns::rows::Rows;
+use crate::columns::scan::Reading;
+use crate::error::Result;
+use crate::scanner::{BlockLoader, Stop};
+
+/// Cells after which others may run: some hundred microseconds.
+const CELLS_A_SLICE: usize = 16 << 10;
+
+/// What is known of a stretch: its facts, if any vector of it is kept, and the vectors that are.
+pub(super) struct Known {
+    pub(super) facts: Option<Facts>,
+    pub(super) vectors: Vec<Option<Arc<Vector>>>,
+}
+
+/// Where the vectors of a stretch are kept.
+pub(super) struct Shelf<'a> {
+    loader: &'a BlockLoader,
+    stretch: &'a Stretch,
+}
+
+impl<'a> Shelf<'a> {
+    pub(super) fn of(loader: &'a BlockLoader, stretch: &'a Stretch) -> Shelf<'a> {
+        Shelf { loader, stretch }
+    }
+
+    fn number(&self, column: Option<&Column>) -> u64 {
+        self.loader.vector_numbers().of(self.stretch.file.reader().file_id(), column)
+    }
+
+    /// What is kept of `columns`.
+    pub(super) fn known(&self, columns: &[Column]) -> Known {
+        let mut known = Known { facts: self.get(None).map(|kept| kept.facts), vectors: Vec::new() };
+        for column in columns {
+            let kept = self.get(Some(column));
+            known.facts = known.facts.or(kept.as_ref().map(|kept| kept.facts));
+            known.vectors.push(kept.and_then(|kept| kept.vector.clone()));
+        }
+        known
+    }
+
+    fn get(&self, column: Option<&Column>) -> Option<Arc<KeptVector>> {
+        self.loader.vector(self.number(column), self.stretch.first_block)
+    }
+
+    /// Keeps vectors of `columns`, or that the cells are not plain.
+    fn keep(&self, facts: Facts, columns: &[Column], vectors: &[Arc<Vector>]) {
+        self.put(None, KeptVector { facts, vector: None });
+        if facts.is_plain {
+            for (column, vector) in columns.iter().zip(vectors) {
+                self.put(Some(column), KeptVector { facts, vector: Some(vector.clone()) });
+            }
+        }
+    }
+
+    fn put(&self, column: Option<&Column>, vector: KeptVector) {
+        self.loader.keep_vector(self.number(column), self.stretch.first_block, Arc::new(vector));
+    }
+}
+
+/// Walks over the cells of a stretch and keeps the vectors of `columns`, which are given back too. Where the cells turn out not
+/// to be plain, the vectors are of no use.
+///
+/// # Errors
+/// What reading the file can fail with; [`Error::BadRequest`](crate::Error::BadRequest) for values that are not as their column
+/// says.
+pub(super) async fn build(
+    shelf: &Shelf<'_>,
+    range: &RowRange,
+    columns: &[Column],
+    reading: &mut Reading,
+) -> Result<(Facts, Vec<Arc<Vector>>)> {
+    let mut rows = Rows::new(columns);
+    let mut cursor = shelf.stretch.file.reader().cursor();
+    let start = KeyBuf::first_on_row(&range.start);
+    let mut is_sought = false;
+    let mut cells_left = CELLS_A_SLICE;
+    loop {
+        let step = match is_sought {
+            false => cursor.seek(start.as_slice(), reading.blocks()),
+            true => cursor.next(reading.blocks()),
+        };
+        match step {
+            Ok(()) => reading.step_succeeded(),
+            Err(Stop::Failed(error)) => return Err(error.into()),
+            Err(Stop::Miss(miss)) => {
+                reading.load(&miss).await?;
+                continue;
+            }
+        }
+        is_sought = true;
+        // Whole rows of one block first; what is left of it cell by cell.
+        if let Some(mut run) = cursor.run(&range.stop) {
+            while let Some(cell) = run.cell() {
+                take(&mut rows, &cell)?;
+                run.next();
+                cells_left = cells_left.saturating_sub(1);
+            }
+            cursor.resume(&run);
+        }
+        let Some(cell) = cursor.cell() else { break };
+        if !rows.is_current(cell.row()) && cell.row() >= &range.stop[..] {
+            break;
+        }
+        take(&mut rows, &cell)?;
+        cells_left = cells_left.saturating_sub(1);
+        if !rows.facts().is_plain {
+            break;
+        }
+        if cells_left == 0 {
+            cells_left = CELLS_A_SLICE;
+            tokio::task::yield_now().await;
+        }
+    }
+    let (facts, vectors) = rows.take();
+    let vectors: Vec<Arc<Vector>> = vectors.into_iter().map(Arc::new).collect();
+    shelf.keep(facts, columns, &vectors);
+    Ok((facts, vectors))
+}
+
+#[inline]
+fn take(rows: &mut Rows, cell: &cell::Cell<'_>) -> Result<()> {
+    if !rows.is_current(cell.row()) {
+        rows.begin(cell.row())?;
+    }
+    rows.cell(cell)
+}

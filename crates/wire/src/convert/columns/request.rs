@@ -1,0 +1,287 @@
+//! What is asked of `ColumnService`.
+
+use bytes::Bytes;
+use cell::query::TimeRange;
+use columnar::column::DECIMAL_DIGITS_MAX;
+use columnar::predicate::{DEPTH_MAX, Operator, Pattern};
+use columnar::{Aggregate, Aggregation, Column, Encoding, Function, Place, Predicate};
+use proto::grampus::{self, aggregate, predicate};
+
+use super::{value, value_message};
+use crate::convert::Refused;
+
+/// Which rows are asked for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RowsWanted {
+    /// The first row, and the row behind the last; empty ones are no bounds.
+    pub range: (Bytes, Bytes),
+    /// Timestamps of cells.
+    pub time_range: TimeRange,
+    /// Families whose cells make a row: those named, or else those of the columns.
+    pub families: Vec<Bytes>,
+    /// The columns.
+    pub columns: Vec<Column>,
+    /// Which rows count.
+    pub predicate: Option<Predicate>,
+}
+
+/// Columns of one request at most.
+const COLUMNS_MAX: usize = 4096;
+
+/// Rows of a request.
+///
+/// # Errors
+/// [`Refused::Malformed`].
+pub fn rows(message: &grampus::Rows) -> Result<RowsWanted, Refused> {
+    if message.column.len() > COLUMNS_MAX {
+        return Err(Refused::malformed(format!("a request names more than {COLUMNS_MAX} columns")));
+    }
+    let columns = message.column.iter().map(column).collect::<Result<Vec<_>, _>>()?;
+    let mut families = message.family.clone();
+    if families.is_empty() {
+        families.extend(columns.iter().filter_map(|column| match &column.place {
+            Place::Cell { family, .. } => Some(family.clone()),
+            _ => None,
+        }));
+    }
+    families.sort();
+    families.dedup();
+    let time_range = TimeRange {
+        from: message.from_ms.unwrap_or(TimeRange::ALL.from),
+        to: message.to_ms.unwrap_or(TimeRange::ALL.to),
+    };
+    if time_range.from > time_range.to {
+        return Err(Refused::malformed("the range of times ends before it begins"));
+    }
+    let predicate = message.predicate.as_ref().map(|predicate| predicate_of(predicate, 0)).transpose()?;
+    let range = (message.start_row().to_vec().into(), message.stop_row().to_vec().into());
+    Ok(RowsWanted { range, time_range, families, columns, predicate })
+}
+
+/// The message of rows.
+pub fn rows_message(rows: &RowsWanted) -> grampus::Rows {
+    grampus::Rows {
+        start_row: Some(rows.range.0.clone()),
+        stop_row: Some(rows.range.1.clone()),
+        from_ms: (!rows.time_range.is_all()).then_some(rows.time_range.from),
+        to_ms: (!rows.time_range.is_all()).then_some(rows.time_range.to),
+        family: rows.families.clone(),
+        column: rows.columns.iter().map(column_message).collect(),
+        predicate: rows.predicate.as_ref().map(predicate_message),
+    }
+}
+
+/// What a request for groups is for, checked.
+///
+/// # Errors
+/// [`Refused::Malformed`].
+pub fn aggregation(
+    rows: &RowsWanted,
+    group_by: &[u32],
+    aggregates: &[grampus::Aggregate],
+) -> Result<Aggregation, Refused> {
+    let aggregation = Aggregation {
+        columns: rows.columns.clone(),
+        predicate: rows.predicate.clone(),
+        group_by: group_by.iter().map(|at| *at as usize).collect(),
+        aggregates: aggregates.iter().map(aggregate_of).collect::<Result<_, _>>()?,
+    };
+    aggregation.check().map_err(Refused::Malformed)?;
+    Ok(aggregation)
+}
+
+fn column(message: &grampus::Column) -> Result<Column, Refused> {
+    let number = message.encoding.unwrap_or_default();
+    let encoding = Encoding::from_number(number)
+        .ok_or_else(|| Refused::malformed(format!("there is no encoding of number {number}")))?;
+    let scale = u8::try_from(message.scale()).ok().filter(|scale| *scale <= DECIMAL_DIGITS_MAX);
+    let scale = scale.ok_or_else(|| {
+        Refused::malformed(format!("a decimal has at most {DECIMAL_DIGITS_MAX} digits behind its point"))
+    })?;
+    let place = match &message.family {
+        Some(family) => {
+            Place::Cell { family: family.clone(), qualifier: message.qualifier().to_vec().into() }
+        }
+        None => row_place(message)?,
+    };
+    Ok(Column { place, encoding, scale })
+}
+
+fn row_place(message: &grampus::Column) -> Result<Place, Refused> {
+    let offset = message.row_offset() as usize;
+    match &message.row_separator {
+        None => Ok(Place::RowBytes { offset, length: message.row_length.map(|length| length as usize) }),
+        Some(separator) if separator.is_empty() => {
+            Err(Refused::malformed("the separator of row parts is empty"))
+        }
+        Some(separator) => {
+            Ok(Place::RowPart { offset, separator: separator.clone(), part: message.row_part() as usize })
+        }
+    }
+}
+
+/// The message of a column.
+pub fn column_message(column: &Column) -> grampus::Column {
+    let mut message = grampus::Column {
+        encoding: Some(column.encoding.number()),
+        scale: Some(u32::from(column.scale)),
+        ..grampus::Column::default()
+    };
+    match &column.place {
+        Place::Cell { family, qualifier } => {
+            (message.family, message.qualifier) = (Some(family.clone()), Some(qualifier.clone()));
+        }
+        Place::RowBytes { offset, length } => {
+            message.row_offset = Some(*offset as u32);
+            message.row_length = length.map(|length| length as u32);
+        }
+        Place::RowPart { offset, separator, part } => {
+            message.row_offset = Some(*offset as u32);
+            message.row_separator = Some(separator.clone());
+            message.row_part = Some(*part as u32);
+        }
+    }
+    message
+}
+
+fn predicate_of(message: &grampus::Predicate, depth: usize) -> Result<Predicate, Refused> {
+    if depth > DEPTH_MAX {
+        return Err(Refused::malformed(format!("a condition is nested deeper than {DEPTH_MAX}")));
+    }
+    let parts = |list: &predicate::List| {
+        list.predicate.iter().map(|part| predicate_of(part, depth + 1)).collect::<Result<Vec<_>, _>>()
+    };
+    if let Some(all) = &message.all {
+        return parts(all).map(Predicate::All);
+    }
+    if let Some(any) = &message.any {
+        return parts(any).map(Predicate::Any);
+    }
+    if let Some(not) = &message.not {
+        return Ok(Predicate::Not(predicate_of(not, depth + 1)?.into()));
+    }
+    if let Some(comparison) = &message.comparison {
+        let (column, operator) = (comparison.column() as usize, operator(comparison.operator()));
+        return Ok(match comparison.other_column {
+            Some(other) => Predicate::CompareColumns(column, operator, other as usize),
+            None => {
+                let with = comparison.value.as_ref().map(value).transpose()?;
+                Predicate::Compare(column, operator, with.unwrap_or(columnar::Value::Null))
+            }
+        });
+    }
+    if let Some(of) = &message.r#in {
+        let values = of.value.iter().map(value).collect::<Result<_, _>>()?;
+        return Ok(Predicate::In(of.column() as usize, values));
+    }
+    if let Some(column) = message.is_null {
+        return Ok(Predicate::IsNull(column as usize));
+    }
+    if let Some(like) = &message.like {
+        let escape = match like.escape() {
+            [] => None,
+            [escape] => Some(*escape),
+            _ => return Err(Refused::malformed("the escape of a pattern is more than one byte")),
+        };
+        return Ok(Predicate::Like(like.column() as usize, Pattern::new(like.pattern(), escape)));
+    }
+    Err(Refused::malformed("a condition is empty, or of a kind that is not known here"))
+}
+
+/// The message of a condition.
+pub fn predicate_message(predicate: &Predicate) -> grampus::Predicate {
+    let list =
+        |parts: &[Predicate]| predicate::List { predicate: parts.iter().map(predicate_message).collect() };
+    let mut message = grampus::Predicate::default();
+    match predicate {
+        Predicate::All(parts) => message.all = Some(list(parts)),
+        Predicate::Any(parts) => message.any = Some(list(parts)),
+        Predicate::Not(part) => message.not = Some(Box::new(predicate_message(part))),
+        Predicate::Compare(column, operator, with) => {
+            message.comparison = Some(predicate::Comparison {
+                column: Some(*column as u32),
+                operator: Some(operator_number(*operator)),
+                value: Some(value_message(with)),
+                other_column: None,
+            });
+        }
+        Predicate::CompareColumns(column, operator, other) => {
+            message.comparison = Some(predicate::Comparison {
+                column: Some(*column as u32),
+                operator: Some(operator_number(*operator)),
+                value: None,
+                other_column: Some(*other as u32),
+            });
+        }
+        Predicate::In(column, values) => {
+            let value = values.iter().map(value_message).collect();
+            message.r#in = Some(predicate::In { column: Some(*column as u32), value });
+        }
+        Predicate::IsNull(column) => message.is_null = Some(*column as u32),
+        Predicate::Like(column, pattern) => {
+            message.like = Some(predicate::Like {
+                column: Some(*column as u32),
+                pattern: Some(pattern.to_bytes().into()),
+                escape: Some(Bytes::from_static(&[Pattern::ESCAPE])),
+            });
+        }
+    }
+    message
+}
+
+fn operator(message: predicate::Operator) -> Operator {
+    match message {
+        predicate::Operator::Equal => Operator::Equal,
+        predicate::Operator::NotEqual => Operator::NotEqual,
+        predicate::Operator::Less => Operator::Less,
+        predicate::Operator::LessOrEqual => Operator::LessOrEqual,
+        predicate::Operator::Greater => Operator::Greater,
+        predicate::Operator::GreaterOrEqual => Operator::GreaterOrEqual,
+    }
+}
+
+fn operator_number(operator: Operator) -> i32 {
+    let message = match operator {
+        Operator::Equal => predicate::Operator::Equal,
+        Operator::NotEqual => predicate::Operator::NotEqual,
+        Operator::Less => predicate::Operator::Less,
+        Operator::LessOrEqual => predicate::Operator::LessOrEqual,
+        Operator::Greater => predicate::Operator::Greater,
+        Operator::GreaterOrEqual => predicate::Operator::GreaterOrEqual,
+    };
+    message as i32
+}
+
+fn aggregate_of(message: &grampus::Aggregate) -> Result<Aggregate, Refused> {
+    let number = message.function.unwrap_or_default();
+    let function = match aggregate::Function::try_from(number) {
+        Ok(aggregate::Function::Count) => Function::Count,
+        Ok(aggregate::Function::Sum) => Function::Sum,
+        Ok(aggregate::Function::Min) => Function::Min,
+        Ok(aggregate::Function::Max) => Function::Max,
+        Ok(aggregate::Function::Average) => Function::Average,
+        Ok(aggregate::Function::Variance) => Function::Variance,
+        Ok(aggregate::Function::Distinct) => Function::Distinct,
+        Ok(aggregate::Function::Quantiles) => Function::Quantiles,
+        Err(_) => return Err(Refused::malformed(format!("there is no aggregate of number {number}"))),
+    };
+    Ok(Aggregate { function, column: message.column.map(|column| column as usize) })
+}
+
+/// The message of an aggregate.
+pub fn aggregate_message(aggregate: &Aggregate) -> grampus::Aggregate {
+    let function = match aggregate.function {
+        Function::Count => aggregate::Function::Count,
+        Function::Sum => aggregate::Function::Sum,
+        Function::Min => aggregate::Function::Min,
+        Function::Max => aggregate::Function::Max,
+        Function::Average => aggregate::Function::Average,
+        Function::Variance => aggregate::Function::Variance,
+        Function::Distinct => aggregate::Function::Distinct,
+        Function::Quantiles => aggregate::Function::Quantiles,
+    };
+    grampus::Aggregate {
+        function: Some(function as i32),
+        column: aggregate.column.map(|column| column as u32),
+    }
+}

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use columnar::Value;
 use datafusion::arrow::array::{
     ArrayRef, BinaryBuilder, BooleanArray, Decimal128Array, Float32Array, Float64Array, Int8Array, Int16Array,
@@ -12,6 +13,7 @@ use datafusion::arrow::buffer::{BooleanBuffer, Buffer, NullBuffer};
 use datafusion::arrow::datatypes::{DataType, TimeUnit};
 use datafusion::scalar::ScalarValue;
 use proto::grampus::Vector;
+use wire::convert::columns;
 
 use crate::declaration::DeclaredColumn;
 use crate::value;
@@ -26,10 +28,8 @@ pub fn of_vector(vector: Vector, rows: usize, column: &DeclaredColumn) -> Result
     Ok(match data_type {
         DataType::Float32 | DataType::Float64 => reals(full(vector.real, rows, &present)?, present, data_type),
         DataType::Decimal128(digits, scale) => {
-            let mut unscaled = Vec::with_capacity(rows);
-            for bytes in full(vector.decimal, rows, &present)? {
-                unscaled.push(client::columns::answer::decimal(&bytes).map_err(|error| error.to_string())?);
-            }
+            let unscaled = full(vector.decimal, rows, &present)?.into_iter().map(unscaled);
+            let unscaled = unscaled.collect::<Result<Vec<i128>, String>>()?;
             let beyond = |number: &&i128| number.unsigned_abs() >= 10_u128.pow((*digits).into());
             if unscaled.iter().find(beyond).is_some() {
                 return Err(no_value(column));
@@ -112,6 +112,14 @@ fn full<T: Clone + Default>(
             Ok(all)
         }
         _ => Err(format!("an answer has {} values for {rows} rows", items.len())),
+    }
+}
+
+fn unscaled(bytes: Bytes) -> Result<i128, String> {
+    match columns::value(&proto::grampus::Value { decimal: Some(bytes), ..Default::default() }) {
+        Ok(Value::Decimal(unscaled)) => Ok(unscaled),
+        Ok(_) => Err("a decimal is none".into()),
+        Err(refused) => Err(refused.to_string()),
     }
 }
 

@@ -5,34 +5,28 @@ use columnar::Kind;
 use datafusion::arrow::datatypes::{DataType, TimeUnit};
 use datafusion::scalar::ScalarValue;
 use proto::grampus::Value;
+use wire::convert::columns::{self, value_message};
 
 use crate::declaration::DeclaredColumn;
 
 /// A whole number.
 pub fn whole(whole: i64) -> Value {
-    Value { whole: Some(whole), ..Value::default() }
+    value_message(&columnar::Value::Whole(whole))
 }
 
 /// A real number.
 pub fn real(real: f64) -> Value {
-    Value { real: Some(real), ..Value::default() }
+    value_message(&columnar::Value::Real(real))
 }
 
 /// A decimal's unscaled number.
 pub fn decimal(unscaled: i128) -> Value {
-    let bytes = unscaled.to_be_bytes();
-    // Bytes that only repeat the sign are left out.
-    let is_sign = |at: usize| {
-        let sign = if unscaled < 0 { 0xff } else { 0 };
-        bytes[at] == sign && (bytes[at + 1] ^ sign) & 0x80 == 0
-    };
-    let start = (0..bytes.len() - 1).take_while(|at| is_sign(*at)).count();
-    Value { decimal: Some(Bytes::copy_from_slice(&bytes[start..])), ..Value::default() }
+    value_message(&columnar::Value::Decimal(unscaled))
 }
 
 /// Bytes.
 pub fn raw(bytes: &[u8]) -> Value {
-    Value { raw: Some(Bytes::copy_from_slice(bytes)), ..Value::default() }
+    value_message(&columnar::Value::Raw(Bytes::copy_from_slice(bytes)))
 }
 
 /// The value of a column as SQL has it.
@@ -88,17 +82,9 @@ fn timestamp(unit: TimeUnit, count: i64) -> ScalarValue {
     }
 }
 
-/// The value in columnar's words.
-///
-/// # Errors
-/// A sentence.
-pub fn of_message(value: &Value) -> Result<columnar::Value, String> {
-    client::columns::answer::value(value).map_err(|error| error.to_string())
-}
-
 /// A column's value for a person: as it would be written in SQL.
 pub fn shown(value: &Value, column: &DeclaredColumn) -> String {
-    let scalar = of_message(value).and_then(|value| scalar(&value, column));
+    let scalar = columns::value(value).map_err(|refused| refused.to_string()).and_then(|value| scalar(&value, column));
     match scalar {
         Ok(ScalarValue::Utf8(Some(text))) => format!("'{}'", text.replace('\'', "''")),
         Ok(ScalarValue::Binary(Some(bytes))) => format!("'{}'", bytes.escape_ascii()),
@@ -135,17 +121,6 @@ fn decimal_text(unscaled: i128, scale: i8) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn decimals_are_as_short_as_they_may_be() {
-        for number in [0, -1, 127, 128, -128, -129, 255, 32_768, i128::MAX, i128::MIN] {
-            let message = decimal(number);
-            let bytes = message.decimal.clone().unwrap();
-            assert_eq!(of_message(&message), Ok(columnar::Value::Decimal(number)));
-            let shorter = client::columns::answer::decimal(&bytes[1..]).unwrap();
-            assert!(bytes.len() == 1 || shorter != number, "{number}: {bytes:?}");
-        }
-    }
 
     #[test]
     fn decimals_are_shown_with_their_point() {

@@ -6,8 +6,6 @@
 //!
 //! Not here: how states of aggregates are put together (`columnar::partial`), what the server does.
 
-pub mod answer;
-
 use std::sync::{Mutex, PoisonError};
 
 use bytes::Bytes;
@@ -15,10 +13,9 @@ use columnar::{Merger, Partial};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use prost::Message;
-use proto::grampus::aggregate::Function;
-use proto::grampus::{
-    Aggregate, AggregateRequest, AggregateResponse, Rows, SelectRequest, SelectResponse, Work,
-};
+use proto::grampus::{AggregateRequest, AggregateResponse, Rows, SelectRequest, SelectResponse, Work};
+use wire::convert::Refused;
+use wire::convert::columns::{request as read, state};
 
 use crate::error::{Error, Result};
 use crate::locations::Location;
@@ -121,10 +118,12 @@ impl Table {
         parallel: usize,
         mut progress: impl FnMut(&Progress, &Merger) -> std::result::Result<(), E>,
     ) -> std::result::Result<Partial, E> {
-        let functions: Vec<Function> = request.aggregate.iter().map(Aggregate::function).collect();
+        // What cannot be understood here is not asked for.
+        let rows = read::rows(request.rows.as_ref().unwrap_or(&Rows::default())).map_err(refused)?;
+        let plan = read::aggregation(&rows, &request.group_by, &request.aggregate).map_err(refused)?;
         let mut merger = Merger::default();
         self.aggregate_parts(request, parallel, |answer, done| {
-            merger.add(answer::partial(answer, &functions)?).map_err(|overflow| Error::Malformed(overflow.to_string()))?;
+            merger.add(state::partial(&answer.group, &plan.aggregates).map_err(refused)?).map_err(Error::from)?;
             progress(done, &merger)
         })
         .await?;
@@ -277,6 +276,10 @@ fn sooner(one: &Bytes, other: &Bytes) -> Bytes {
         (_, true) => one.clone(),
         _ => one.min(other).clone(),
     }
+}
+
+fn refused(refused: Refused) -> Error {
+    Error::Malformed(refused.to_string())
 }
 
 fn within(rows: Option<&Rows>, start: Bytes, stop: Bytes) -> Rows {

@@ -280,3 +280,6 @@ fn next(mut row: Vec<u8>) -> Bytes {
     row.push(0);
     row.into()
 }
+
+#[cfg(test)]
+mod tests;

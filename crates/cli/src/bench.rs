@@ -26,12 +26,13 @@ use client::{Client, ClientOptions, Registry};
 use rpc::client::{ConnectOptions, Connection};
 
 use load::Load;
-use process::Process;
-use progress::{Measure, Progress};
+pub(crate) use process::Process;
+pub(crate) use progress::{Measure, Progress};
 use report::Measurement;
 use rows::Rows;
 use workload::{Hot, Peer, Plan};
 
+pub(crate) use table::settle;
 pub use workload::Workload;
 
 /// Rows of a call when the table is filled.
@@ -133,7 +134,7 @@ fn rate(text: &str) -> Result<f64, String> {
     is_sane.then_some(rate).ok_or_else(|| "not between 0.1 and 10000000".into())
 }
 
-fn attribute(text: &str) -> Result<(String, String), String> {
+pub(crate) fn attribute(text: &str) -> Result<(String, String), String> {
     let (name, value) = text.split_once('=').ok_or("there is no = in it")?;
     Ok((name.to_string(), value.to_string()))
 }

@@ -2,6 +2,7 @@
 //!
 //! * [`mod@bench`]: `grampus bench`, a load generator for Grampus and HBase alike;
 //! * [`mod@canary`]: `grampus canary`, which asks a cluster a little of everything, as HBase's canary does;
+//! * [`mod@records`]: `grampus records`, tables of records with many attributes, added up in several ways;
 //! * [`mod@shell`]: `grampus shell`, HBase's shell over the [`client`] crate;
 //! * [`mod@top`]: `grampus top`, what HBase's hbtop shows.
 //!
@@ -10,10 +11,12 @@
 pub mod bench;
 pub mod canary;
 mod quorum;
+pub mod records;
 pub mod shell;
 pub mod top;
 
 pub use bench::{BenchArguments, bench};
 pub use canary::{CanaryArguments, canary};
+pub use records::{RecordsArguments, records};
 pub use shell::{Interrupts, ShellArguments, shell};
 pub use top::{TopArguments, top};

@@ -235,7 +235,9 @@ impl Walk {
         self.next = match answer.resume_row() {
             Some(row) if *row < start || (!stop.is_empty() && *row > stop) => {
                 let row = row.escape_ascii();
-                return Err(Error::Malformed(format!("{method} is to go on at {row}, which was not asked for")));
+                return Err(Error::Malformed(format!(
+                    "{method} is to go on at {row}, which was not asked for"
+                )));
             }
             Some(row) => Some(row.clone()),
             None if stop == self.stop => None,

@@ -30,6 +30,8 @@ pub enum Command {
     Shell(cli::ShellArguments),
     /// Put load on a server and measure it; HBase itself, if you like
     Bench(cli::BenchArguments),
+    /// Fill a table with records of many attributes and add them up, in several ways
+    Records(cli::RecordsArguments),
     /// Watch what a cluster's tables, regions, servers and users do: HBase's hbtop
     Top(cli::TopArguments),
     /// Ask all regions, servers or ZooKeepers of a cluster, and say which do not answer: HBase's canary

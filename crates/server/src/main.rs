@@ -46,6 +46,7 @@ fn main() -> ExitCode {
         Command::Start(start) => standalone::run(&start),
         Command::Shell(shell) => run_shell(&shell),
         Command::Bench(bench) => run_bench(&bench),
+        Command::Records(records) => run_records(&records),
         Command::Top(top) => run_top(&top),
         Command::Canary(canary) => return run_canary(&canary),
         Command::Health(server) => health::run(&server),
@@ -82,6 +83,12 @@ fn run_bench(arguments: &cli::BenchArguments) -> Result<(), String> {
     let env = os::env(std::sync::Arc::new(runtimes));
     os::raise_open_files();
     os::block_on(cli::bench(env, arguments))
+}
+
+fn run_records(arguments: &cli::RecordsArguments) -> Result<(), String> {
+    let runtimes = os::Runtimes::start(1, 1).map_err(|error| format!("cannot start threads: {error}"))?;
+    let env = os::env(std::sync::Arc::new(runtimes));
+    os::block_on(cli::records(env, arguments))
 }
 
 fn run_shell(arguments: &cli::ShellArguments) -> Result<(), String> {

@@ -7,17 +7,17 @@ const TICKS_PER_SECOND: f64 = 100.0;
 
 /// A process of this machine.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Process {
-    pub(super) pid: u32,
+pub(crate) struct Process {
+    pub(crate) pid: u32,
 }
 
 /// What it has used since it began.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Usage {
+pub(crate) struct Usage {
     /// Processor time of all its threads, in user and system mode.
-    pub(super) cpu_seconds: f64,
+    pub(crate) cpu_seconds: f64,
     /// Memory that it has now.
-    pub(super) resident_mib: f64,
+    pub(crate) resident_mib: f64,
 }
 
 impl Process {
@@ -25,7 +25,7 @@ impl Process {
     ///
     /// # Errors
     /// A line for a person, if there is no such process.
-    pub(super) fn usage(self) -> Result<Usage, String> {
+    pub(crate) fn usage(self) -> Result<Usage, String> {
         let read = |file: &str| {
             let path = format!("/proc/{}/{file}", self.pid);
             fs::read_to_string(&path).map_err(|error| format!("process {}: {path}: {error}", self.pid))

@@ -5,14 +5,14 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressStyle};
 
 /// How far a run is: by time, or by rows if each has its turn once.
-pub(super) struct Progress {
+pub(crate) struct Progress {
     bar: ProgressBar,
     measure: Measure,
 }
 
 /// What a run is as long as.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Measure {
+pub(crate) enum Measure {
     /// So long.
     Time(Duration),
     /// So many rows.
@@ -21,7 +21,7 @@ pub(super) enum Measure {
 
 impl Progress {
     /// A bar on standard error; none where that is no terminal.
-    pub(super) fn new(what: String, measure: Measure) -> Progress {
+    pub(crate) fn new(what: String, measure: Measure) -> Progress {
         let (length, template) = match measure {
             Measure::Time(length) => {
                 (length.as_millis() as u64, "{msg:32} [{bar:32.green}] {elapsed} of {prefix}")
@@ -40,7 +40,7 @@ impl Progress {
     }
 
     /// Shows that so much time has passed, and so many rows had their turn.
-    pub(super) fn show(&self, passed: Duration, rows: u64) {
+    pub(crate) fn show(&self, passed: Duration, rows: u64) {
         self.bar.set_position(match self.measure {
             Measure::Time(length) => passed.min(length).as_millis() as u64,
             Measure::Rows(all) => rows.min(all),
@@ -48,7 +48,7 @@ impl Progress {
     }
 
     /// Takes the bar away.
-    pub(super) fn clear(self) {
+    pub(crate) fn clear(self) {
         self.bar.finish_and_clear();
     }
 }

@@ -41,7 +41,7 @@ pub(super) async fn make(
 ///
 /// # Errors
 /// What the server says.
-pub(super) async fn settle(env: &Env, client: &Client, name: &TableName) -> Result<(), Error> {
+pub(crate) async fn settle(env: &Env, client: &Client, name: &TableName) -> Result<(), Error> {
     let admin = client.admin();
     admin.flush(name).await?;
     admin.compact(name, true).await?;

@@ -1,0 +1,195 @@
+//! Decimals of other writers, brought to the scale of a column: exactly, or not at all.
+//!
+//! A value comes as digits from the left, or as a number and a power of ten. Its size is bounded before anything is multiplied, so
+//! that an exponent of a thousand million costs no more than one of three.
+
+use crate::column::DECIMAL_DIGITS_MAX;
+
+/// Powers of ten up to that of [`DECIMAL_DIGITS_MAX`].
+const POWERS: [u128; DECIMAL_DIGITS_MAX as usize + 1] = {
+    let mut powers = [1; DECIMAL_DIGITS_MAX as usize + 1];
+    let mut at = 1;
+    while at < powers.len() {
+        powers[at] = powers[at - 1] * 10;
+        at += 1;
+    }
+    powers
+};
+
+/// The least number that has too many digits.
+const BOUND: u128 = POWERS[DECIMAL_DIGITS_MAX as usize];
+
+/// Why bytes are no decimal of a column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fault {
+    /// They are no number.
+    Form,
+    /// Digits behind the point that the scale does not keep.
+    Scale,
+    /// More than [`DECIMAL_DIGITS_MAX`] digits.
+    Digits,
+}
+
+/// Whether an unscaled number has at most [`DECIMAL_DIGITS_MAX`] digits.
+pub(super) fn fits(unscaled: i128) -> bool {
+    unscaled.unsigned_abs() < BOUND
+}
+
+/// The unscaled number, at `scale`, of `magnitude` times ten to the power of `exponent`.
+pub(super) fn scaled(negative: bool, magnitude: u128, exponent: i64, scale: u8) -> Result<i128, Fault> {
+    if magnitude == 0 {
+        return Ok(0);
+    }
+    let shift = exponent.saturating_add(i64::from(scale));
+    let power = usize::try_from(shift.unsigned_abs()).ok().and_then(|at| POWERS.get(at));
+    let moved = match power {
+        Some(power) if shift >= 0 => magnitude.checked_mul(*power).ok_or(Fault::Digits)?,
+        None if shift >= 0 => return Err(Fault::Digits),
+        Some(power) if magnitude.is_multiple_of(*power) => magnitude / power,
+        _ => return Err(Fault::Scale),
+    };
+    if moved >= BOUND {
+        return Err(Fault::Digits);
+    }
+    // Below the bound, which is less than the greatest number of this type.
+    let unscaled = moved as i128;
+    Ok(if negative { -unscaled } else { unscaled })
+}
+
+/// A number that comes digit by digit, from the left.
+#[derive(Default)]
+pub(super) struct Digits {
+    significant: u128,
+    count: u64,
+    /// Zeros that came after the last other digit.
+    zeros: u64,
+    too_many: bool,
+}
+
+impl Digits {
+    /// Takes a digit, 0 to 9.
+    pub(super) fn push(&mut self, digit: u8) {
+        if digit == 0 {
+            self.zeros += u64::from(self.significant != 0);
+            return;
+        }
+        let count = self.count + self.zeros + 1;
+        if count > u64::from(DECIMAL_DIGITS_MAX) {
+            self.too_many = true;
+            return;
+        }
+        self.significant = self.significant * POWERS[self.zeros as usize + 1] + u128::from(digit);
+        (self.count, self.zeros) = (count, 0);
+    }
+
+    /// Takes two digits, 0 to 99.
+    pub(super) fn push_pair(&mut self, pair: u8) {
+        self.push(pair / 10);
+        self.push(pair % 10);
+    }
+
+    /// The number without its last zeros, and how many these are; `None` if it has more than [`DECIMAL_DIGITS_MAX`] digits.
+    pub(super) fn number(&self) -> Option<(u128, i64)> {
+        (!self.too_many).then_some((self.significant, i64::try_from(self.zeros).unwrap_or(i64::MAX)))
+    }
+
+    /// The unscaled number, at `scale`, if the last digit counts ten to the power of `exponent`.
+    pub(super) fn scaled(&self, negative: bool, exponent: i64, scale: u8) -> Result<i128, Fault> {
+        let (magnitude, zeros) = self.number().ok_or(Fault::Digits)?;
+        scaled(negative, magnitude, exponent.saturating_add(zeros), scale)
+    }
+}
+
+/// A number that is not 0 as 0.PPPP... times a hundred to the power of an exponent, with pairs of digits P, of which neither the
+/// first nor the last is 0. OrderedBytes and Phoenix both write it so.
+pub(super) struct Pairs {
+    pub(super) exponent: i64,
+    pub(super) pairs: Vec<u8>,
+    /// Digits without zeros at either end.
+    pub(super) significant: usize,
+}
+
+impl Pairs {
+    /// Those of `magnitude`, which is not 0, times ten to the power of `exponent`.
+    pub(super) fn new(mut magnitude: u128, exponent: i64) -> Pairs {
+        debug_assert!(magnitude != 0, "zero has no first digit");
+        let mut exponent = exponent;
+        while magnitude.is_multiple_of(10) {
+            magnitude /= 10;
+            exponent += 1;
+        }
+        let significant = magnitude.ilog10() as usize + 1;
+        let mut pairs = Vec::new();
+        // A pair ends where the point is, so a number that ends one place off gets a zero.
+        if exponent.rem_euclid(2) == 1 {
+            pairs.push((magnitude % 10 * 10) as u8);
+            magnitude /= 10;
+            exponent -= 1;
+        }
+        while magnitude != 0 {
+            pairs.push((magnitude % 100) as u8);
+            magnitude /= 100;
+        }
+        pairs.reverse();
+        Pairs { exponent: exponent / 2 + pairs.len() as i64, pairs, significant }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The number of a text of digits, times ten to the power of `exponent`, at `scale`.
+    fn digits(text: &str, exponent: i64, scale: u8) -> Result<i128, Fault> {
+        let mut digits = Digits::default();
+        text.bytes().for_each(|digit| digits.push(digit - b'0'));
+        digits.scaled(false, exponent, scale)
+    }
+
+    #[test]
+    fn zeros_at_either_end_are_no_digits() {
+        let many = "0".repeat(1000);
+        assert_eq!(digits(&format!("{many}12{many}"), -1000, 0), Ok(12));
+        assert_eq!(digits(&format!("1{many}"), -1001, 1), Ok(1));
+        assert_eq!(digits(&format!("1{many}1"), -1001, 0), Err(Fault::Digits));
+        assert_eq!(digits(&many, i64::MAX, 38), Ok(0));
+    }
+
+    #[test]
+    fn thirty_eight_digits_and_no_more() {
+        let nines = "9".repeat(38);
+        let most = 10i128.pow(38) - 1;
+        assert_eq!(digits(&nines, 0, 0), Ok(most));
+        assert_eq!(digits(&nines, -38, 38), Ok(most));
+        assert_eq!(digits(&nines, -37, 38), Err(Fault::Digits));
+        assert_eq!(digits(&nines, -1, 0), Err(Fault::Scale));
+        assert_eq!(digits(&format!("{nines}9"), -39, 38), Err(Fault::Digits));
+        assert_eq!(scaled(true, u128::MAX, 0, 0), Err(Fault::Digits));
+        assert_eq!(scaled(true, BOUND, -1, 0), Ok(-(10i128.pow(37))));
+    }
+
+    #[test]
+    fn exponents_far_off() {
+        assert_eq!(scaled(false, 1, i64::MAX, 38), Err(Fault::Digits));
+        assert_eq!(scaled(false, 1, i64::MIN, 0), Err(Fault::Scale));
+        assert_eq!(scaled(false, 1, 38, 0), Err(Fault::Digits));
+        assert_eq!(scaled(false, 1, -38, 38), Ok(1));
+        assert_eq!(scaled(false, 1, -39, 38), Err(Fault::Scale));
+    }
+
+    #[test]
+    fn pairs_meet_at_the_point() {
+        let check = |magnitude, exponent, wanted: (i64, &[u8])| {
+            let found = Pairs::new(magnitude, exponent);
+            assert_eq!((found.exponent, &found.pairs[..]), wanted, "{magnitude}e{exponent}");
+        };
+        check(1, 0, (1, &[1]));
+        check(1, -1, (0, &[10]));
+        check(1, -2, (0, &[1]));
+        check(1, -3, (-1, &[10]));
+        check(1000, 0, (2, &[10]));
+        check(12345, -1, (2, &[12, 34, 50]));
+        check(12345, 0, (3, &[1, 23, 45]));
+        assert_eq!(Pairs::new(BOUND - 1, -1).pairs.len(), 20);
+    }
+}

@@ -4,14 +4,14 @@ use std::collections::{BTreeSet, HashMap};
 
 use bytes::Bytes;
 use cell::schema::TableName;
-use columnar::{Kind, Place};
+use columnar::{Column, Encoding, Kind, Place};
 use datafusion::arrow::datatypes::{DataType, Field, Schema, TimeUnit};
 use datafusion::common::{Constraint, Constraints};
 use datafusion::logical_expr::CreateExternalTable;
-use proto::grampus::Encoding;
+use wire::convert::columns::request::column_message;
 
 use crate::mapping::Mapping;
-use crate::types::{Family, SqlType, encoding_name, kind};
+use crate::types::{Family, SqlType};
 
 /// Options of the table rather than of a column.
 const ENCODING_OPTION: &str = "table.encoding";
@@ -158,7 +158,7 @@ impl DeclaredColumn {
             true => Ok(column),
             false => {
                 let (wrong, right) =
-                    (encoding_name(encoding), encoding_name(column.sql_type.default_encoding(default)));
+                    (encoding.name(), column.sql_type.default_encoding(default).name());
                 Err(format!("{} cannot be read from {wrong}; {right} would do", column.sql_type))
             }
         }
@@ -198,7 +198,7 @@ impl DeclaredColumn {
 
     /// The kind of its values.
     pub fn kind(&self) -> Kind {
-        kind(self.encoding, self.sql_type.scale())
+        self.encoding.kind(self.sql_type.scale())
     }
 
     /// Whether a row may have none.
@@ -209,27 +209,8 @@ impl DeclaredColumn {
 
     /// The column in the endpoint's words.
     pub fn to_proto(&self) -> proto::grampus::Column {
-        let mut column = proto::grampus::Column { encoding: Some(self.encoding.into()), ..Default::default() };
-        if self.sql_type.scale() > 0 {
-            column.scale = Some(self.sql_type.scale().into());
-        }
-        let narrow = |bytes: usize| u32::try_from(bytes).expect("row keys are short");
-        match &self.place {
-            Place::Cell { family, qualifier } => {
-                column.family = Some(family.clone());
-                column.qualifier = Some(qualifier.clone());
-            }
-            Place::RowBytes { offset, length } => {
-                column.row_offset = Some(narrow(*offset));
-                column.row_length = length.map(narrow);
-            }
-            Place::RowPart { offset, separator, part } => {
-                column.row_offset = Some(narrow(*offset));
-                column.row_separator = Some(separator.clone());
-                column.row_part = Some(narrow(*part));
-            }
-        }
-        column
+        let (place, encoding) = (self.place.clone(), self.encoding);
+        column_message(&Column { place, encoding, scale: self.sql_type.scale() })
     }
 }
 

@@ -6,9 +6,9 @@
 
 use bytes::Bytes;
 use client::columns::RowRange;
-use columnar::Place;
+use columnar::{Encoding, Kind, Place};
 use proto::grampus::predicate::Operator;
-use proto::grampus::{Encoding, Predicate, Value};
+use proto::grampus::{Predicate, Value};
 
 use crate::declaration::{Declaration, DeclaredColumn};
 use crate::predicate::conjuncts;
@@ -155,24 +155,27 @@ impl Limits {
 
     /// Limits of whole numbers, from the first to the last, in an encoding of a fixed length.
     fn of_numbers((first, last): (i64, i64), encoding: Encoding) -> Limits {
-        let Some((len, turned)) = fixed(encoding) else { return Limits::default() };
-        let bits = 8 * len as u32;
-        let (least, greatest) = (i64::MIN >> (64 - bits), i64::MAX >> (64 - bits));
+        let is_twos_complement = matches!(
+            encoding,
+            Encoding::BytesByte | Encoding::BytesShort | Encoding::BytesInt | Encoding::BytesLong
+        );
+        let Some(width) = encoding.width().filter(|_| is_twos_complement || encoding.keeps_order()) else {
+            return Limits::default();
+        };
+        let spare_bits = 64 - 8 * width.min(8);
+        let (least, greatest) = (i64::MIN >> spare_bits, i64::MAX >> spare_bits);
         let (first, last) = (first.max(least), last.min(greatest));
         // Two's complement is in order on each side of zero only.
-        let ordered = turned || first >= 0 || last < 0;
-        if first > last || (first, last) == (least, greatest) || !ordered {
+        let ordered = !is_twos_complement || first >= 0 || last < 0;
+        if encoding.kind(0) != Kind::Whole || first > last || (first, last) == (least, greatest) || !ordered {
             return Limits::default();
         }
-        let bytes = |number: i64| {
-            let turned = if turned { number ^ least } else { number };
-            turned.to_be_bytes()[8 - len..].to_vec()
-        };
-        let equal = (first == last).then(|| bytes(first));
+        let written = |number: i64| encoding.write(&columnar::Value::Whole(number), 0);
+        let (Some(lower), Some(upper)) = (written(first), written(last)) else { return Limits::default() };
         Limits {
-            equal,
-            lower: Some((bytes(first), true)),
-            upper: Some((bytes(last), true)),
+            equal: (first == last).then(|| lower.clone()),
+            lower: Some((lower, true)),
+            upper: Some((upper, true)),
             begins_with: None,
         }
     }
@@ -238,21 +241,6 @@ fn raise(own: &mut Option<(Vec<u8>, bool)>, other: (Vec<u8>, bool), to_greater: 
     if better {
         *own = Some(other);
     }
-}
-
-/// Bytes of a number, and whether its sign bit is turned so that the bytes are in order; nothing for other encodings.
-fn fixed(encoding: Encoding) -> Option<(usize, bool)> {
-    Some(match encoding {
-        Encoding::BytesByte => (1, false),
-        Encoding::BytesShort => (2, false),
-        Encoding::BytesInt => (4, false),
-        Encoding::BytesLong => (8, false),
-        Encoding::PhoenixTinyint => (1, true),
-        Encoding::PhoenixSmallint => (2, true),
-        Encoding::PhoenixInteger => (4, true),
-        Encoding::PhoenixBigint => (8, true),
-        _ => return None,
-    })
 }
 
 /// What all that is like a pattern begins with.

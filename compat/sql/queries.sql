@@ -104,7 +104,7 @@ SELECT minute, value FROM readings WHERE minute < 28000010 ORDER BY minute;
 SELECT station, avg(level) FROM readings WHERE value > 0 GROUP BY station;
 
 -- answer: true | true
-SELECT abs(approx_distinct(id) - 600) < 30, abs(approx_percentile_cont(weight, 0.5) - median(weight)) < 2 FROM sales;
+SELECT abs(approx_distinct(id) - 600) < 30, abs(approx_percentile_cont(0.5) WITHIN GROUP (ORDER BY weight) - median(weight)) < 2 FROM sales;
 
 -- answer: sales
 SELECT table_name FROM information_schema.tables WHERE table_schema = 'public' AND table_name LIKE 's%';

@@ -19,7 +19,9 @@ use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
-use datafusion::physical_plan::metrics::{BaselineMetrics, Count, ExecutionPlanMetricsSet, MetricBuilder, MetricsSet};
+use datafusion::physical_plan::metrics::{
+    BaselineMetrics, Count, ExecutionPlanMetricsSet, MetricBuilder, MetricsSet,
+};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties, ReplaceChildrenOptions,
@@ -69,7 +71,12 @@ struct Counts {
 
 impl GrampusAggregate {
     /// An aggregation that gives `schema`: the columns of the groups, then the aggregates.
-    pub fn new(wanted: Wanted, group_by: Vec<usize>, aggregates: Vec<Pushed>, schema: SchemaRef) -> GrampusAggregate {
+    pub fn new(
+        wanted: Wanted,
+        group_by: Vec<usize>,
+        aggregates: Vec<Pushed>,
+        schema: SchemaRef,
+    ) -> GrampusAggregate {
         let properties = PlanProperties::new(
             EquivalenceProperties::new(schema),
             Partitioning::UnknownPartitioning(1),
@@ -158,10 +165,7 @@ impl ExecutionPlan for GrampusAggregate {
         Ok(self)
     }
 
-    fn with_new_children(
-        self: Arc<Self>,
-        _: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
+    fn with_new_children(self: Arc<Self>, _: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
         Ok(self)
     }
 
@@ -187,7 +191,8 @@ impl ExecutionPlan for GrampusAggregate {
             let batch = finisher.batch(partial).map_err(|error| DataFusionError::External(error.into()))?;
             metrics.record_output(batch.num_rows());
             let starts = (0..batch.num_rows()).step_by(batch_rows);
-            let slices = starts.map(|at| Ok(batch.slice(at, batch_rows.min(batch.num_rows() - at))));
+            let slices = starts
+                .map(|at| Ok::<_, DataFusionError>(batch.slice(at, batch_rows.min(batch.num_rows() - at))));
             Ok::<_, DataFusionError>(stream::iter(slices.collect::<Vec<_>>()))
         };
         let batches = stream::once(found).try_flatten().boxed();
@@ -219,7 +224,9 @@ impl Watched<'_> {
         let group = GROUP_BYTES + STATE_BYTES * self.finisher.aggregates.len();
         self.reservation.try_resize(merger.len() * group).map_err(|error| {
             let groups = merger.len();
-            error.context(format!("{groups} groups do not fit: allow more with --memory, or ask for fewer groups"))
+            error.context(format!(
+                "{groups} groups do not fit: allow more with --memory, or ask for fewer groups"
+            ))
         })
     }
 }
@@ -240,7 +247,8 @@ impl Finisher {
         for (pushed, state) in self.aggregates.iter().zip(&self.states) {
             let output = self.schema.field(arrays.len()).data_type();
             let column = pushed.column.map(|column| &self.table.declaration.columns[column]);
-            let scalars = groups.iter().map(|(_, states)| pushed.function.finish(&states[*state], column, output));
+            let scalars =
+                groups.iter().map(|(_, states)| pushed.function.finish(&states[*state], column, output));
             arrays.push(arrays::of_scalars(scalars.collect::<std::result::Result<_, String>>()?, output)?);
         }
         let fields = self.schema.fields().iter();

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use columnar::Value;
 use datafusion::arrow::array::{
-    ArrayRef, BinaryBuilder, BooleanArray, Decimal128Array, Float32Array, Float64Array, Int8Array, Int16Array,
-    Int32Array, Int64Array, StringBuilder, TimestampMicrosecondArray, TimestampMillisecondArray,
+    ArrayRef, BinaryBuilder, BooleanArray, Decimal128Array, Float32Array, Float64Array, Int8Array,
+    Int16Array, Int32Array, Int64Array, StringBuilder, TimestampMicrosecondArray, TimestampMillisecondArray,
     TimestampNanosecondArray, TimestampSecondArray,
 };
 use datafusion::arrow::buffer::{BooleanBuffer, Buffer, NullBuffer};
@@ -26,7 +26,9 @@ pub fn of_vector(vector: Vector, rows: usize, column: &DeclaredColumn) -> Result
     let present = vector.present.as_ref().map(|bits| present(bits, rows)).transpose()?;
     let data_type = column.sql_type.arrow();
     Ok(match data_type {
-        DataType::Float32 | DataType::Float64 => reals(full(vector.real, rows, &present)?, present, data_type),
+        DataType::Float32 | DataType::Float64 => {
+            reals(full(vector.real, rows, &present)?, present, data_type)
+        }
         DataType::Decimal128(digits, scale) => {
             let unscaled = full(vector.decimal, rows, &present)?.into_iter().map(unscaled);
             let unscaled = unscaled.collect::<Result<Vec<i128>, String>>()?;
@@ -34,7 +36,8 @@ pub fn of_vector(vector: Vector, rows: usize, column: &DeclaredColumn) -> Result
             if unscaled.iter().find(beyond).is_some() {
                 return Err(no_value(column));
             }
-            let array = Decimal128Array::new(unscaled.into(), present).with_precision_and_scale(*digits, *scale);
+            let array =
+                Decimal128Array::new(unscaled.into(), present).with_precision_and_scale(*digits, *scale);
             Arc::new(array.map_err(|error| error.to_string())?)
         }
         DataType::Utf8 => {
@@ -42,7 +45,9 @@ pub fn of_vector(vector: Vector, rows: usize, column: &DeclaredColumn) -> Result
             let mut text = StringBuilder::with_capacity(rows, raw.iter().map(|bytes| bytes.len()).sum());
             for (at, bytes) in raw.iter().enumerate() {
                 match present.as_ref().is_none_or(|present| present.is_valid(at)) {
-                    true => text.append_value(std::str::from_utf8(bytes).map_err(|_| value::no_text(column))?),
+                    true => {
+                        text.append_value(std::str::from_utf8(bytes).map_err(|_| value::no_text(column))?)
+                    }
                     false => text.append_null(),
                 }
             }
@@ -89,7 +94,10 @@ pub fn of_scalars(scalars: Vec<ScalarValue>, data_type: &DataType) -> Result<Arr
 /// Which rows have a value, a bit each from the lowest of a byte on.
 fn present(bits: &[u8], rows: usize) -> Result<NullBuffer, String> {
     if bits.len() < rows.div_ceil(8) {
-        return Err(format!("an answer tells of {} rows whether they have a value, of {rows}", bits.len() * 8));
+        return Err(format!(
+            "an answer tells of {} rows whether they have a value, of {rows}",
+            bits.len() * 8
+        ));
     }
     Ok(NullBuffer::new(BooleanBuffer::new(Buffer::from(bits), 0, rows)))
 }
@@ -133,7 +141,11 @@ fn reals(values: Vec<f64>, present: Option<NullBuffer>, data_type: &DataType) ->
     }
 }
 
-fn wholes(values: Vec<i64>, present: Option<NullBuffer>, column: &DeclaredColumn) -> Result<ArrayRef, String> {
+fn wholes(
+    values: Vec<i64>,
+    present: Option<NullBuffer>,
+    column: &DeclaredColumn,
+) -> Result<ArrayRef, String> {
     fn narrow<T: TryFrom<i64>>(values: Vec<i64>, column: &DeclaredColumn) -> Result<Vec<T>, String> {
         values.into_iter().map(|value| T::try_from(value).map_err(|_| no_value(column))).collect()
     }

@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use base::env::Env;
-use datafusion::catalog::{SchemaProvider, Session, TableProvider, TableProviderFactory};
-use datafusion::common::{exec_err, plan_datafusion_err, plan_err};
+use cell::schema::TableName;
+use datafusion::catalog::{SchemaProvider, TableProvider};
+use datafusion::common::{TableReference, plan_datafusion_err, plan_err};
 use datafusion::error::Result;
 use datafusion::logical_expr::CreateExternalTable;
-use tokio::runtime::Handle;
 
 use crate::declaration::Declaration;
 use crate::source::{Source, external};
@@ -20,8 +20,12 @@ use crate::table::GrampusTable;
 
 /// How long declarations are believed: what another server declared is seen after that.
 const FRESH: Duration = Duration::from_secs(1);
+/// DataFusion's schema of all declared tables.
+pub const SCHEMA: &str = "public";
+/// What tables are STORED AS.
+const FORMAT: &str = "GRAMPUS";
 
-/// All declared tables, DataFusion's schema `public`.
+/// All declared tables, as a schema of DataFusion's.
 pub struct Catalog {
     declarations: Arc<dyn Declarations>,
     source: Arc<dyn Source>,
@@ -86,6 +90,67 @@ impl Catalog {
         self.known().tables.get(name).map(|table| table.declaration().clone())
     }
 
+    /// `CREATE EXTERNAL TABLE .. STORED AS GRAMPUS`.
+    ///
+    /// # Errors
+    /// What is wrong with the declaration; then nothing was changed. The cluster's.
+    pub async fn declare(&self, create: &CreateExternalTable) -> Result<()> {
+        let name = own_name(&create.name)?;
+        if !create.file_type.eq_ignore_ascii_case(FORMAT) {
+            return plan_err!(
+                "tables here are STORED AS {FORMAT}, with the name in the cluster as LOCATION; there is no {}",
+                create.file_type
+            );
+        }
+        // What another server declared counts as well, however short ago.
+        self.known().read_at = None;
+        self.refresh().await?;
+        match self.table_exist(name) {
+            true if create.if_not_exists => return Ok(()),
+            true if !create.or_replace => {
+                return plan_err!(
+                    "table '{name}' is declared already: DROP TABLE, or CREATE OR REPLACE EXTERNAL TABLE"
+                );
+            }
+            _ => {}
+        }
+        let location = create.locations.first().cloned().unwrap_or_default();
+        let table = TableName::parse(&location)
+            .map_err(|error| plan_datafusion_err!("LOCATION '{location}' names no table: {error}"))?;
+        let families = match self.declarations.families(&table).await {
+            Ok(families) => families,
+            Err(client::Error::TableNotFound(table)) => {
+                return plan_err!(
+                    "there is no table {table}; LOCATION names one that is there, as list in the shell shows them"
+                );
+            }
+            Err(error) => return Err(external(error)),
+        };
+        let declaration =
+            Declaration::of_statement(create, &families).map_err(|error| plan_datafusion_err!("{error}"))?;
+        self.declarations.store(&declaration).await.map_err(external)?;
+        let table = self.table_of(declaration);
+        self.known().tables.insert(name.to_string(), table);
+        Ok(())
+    }
+
+    /// `DROP TABLE`: forgets a declaration.
+    ///
+    /// # Errors
+    /// There is none, unless `if_exists`. The cluster's.
+    pub async fn forget(&self, name: &TableReference, if_exists: bool) -> Result<()> {
+        let name = own_name(name)?;
+        match self.table_exist(name) {
+            true => {
+                self.declarations.remove(name).await.map_err(external)?;
+                self.known().tables.remove(name);
+                Ok(())
+            }
+            false if if_exists => Ok(()),
+            false => plan_err!("table '{name}' is not declared; SHOW TABLES lists those that are"),
+        }
+    }
+
     fn table_of(&self, declaration: Declaration) -> Arc<GrampusTable> {
         Arc::new(GrampusTable::new(declaration, Arc::clone(&self.source)))
     }
@@ -114,48 +179,21 @@ impl SchemaProvider for Catalog {
         name: String,
         table: Arc<dyn TableProvider>,
     ) -> Result<Option<Arc<dyn TableProvider>>> {
-        let Some(own) = table.downcast_ref::<GrampusTable>() else {
-            return plan_err!(
-                "views and tables of queries are not kept: there are CREATE EXTERNAL TABLE .. STORED AS GRAMPUS and \
-                 WITH .. AS (SELECT ..)"
-            );
-        };
-        let table = self.table_of(own.declaration().clone());
-        let before = self.known().tables.insert(name, table);
-        Ok(before.map(|table| table as Arc<dyn TableProvider>))
-    }
-
-    fn deregister_table(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
-        if !self.table_exist(name) {
-            return Ok(None);
-        }
-        // DataFusion has no way to wait here; the other threads go on meanwhile.
-        let removed = tokio::task::block_in_place(|| Handle::current().block_on(self.declarations.remove(name)));
-        removed.map_err(external)?;
-        Ok(self.known().tables.remove(name).map(|table| table as Arc<dyn TableProvider>))
+        let _ = (name, table);
+        plan_err!(
+            "views and tables of queries are not kept: there are CREATE EXTERNAL TABLE .. STORED AS GRAMPUS and \
+             WITH .. AS (SELECT ..)"
+        )
     }
 }
 
-/// `CREATE EXTERNAL TABLE .. STORED AS GRAMPUS`.
-#[derive(Debug)]
-pub struct Declaring(pub Arc<Catalog>);
-
-#[async_trait]
-impl TableProviderFactory for Declaring {
-    async fn create(&self, _: &dyn Session, create: &CreateExternalTable) -> Result<Arc<dyn TableProvider>> {
-        let Declaring(catalog) = self;
-        let location = create.locations.first().cloned().unwrap_or_default();
-        let name = cell::schema::TableName::parse(&location)
-            .map_err(|error| plan_datafusion_err!("LOCATION '{location}' names no table: {error}"))?;
-        let families = match catalog.declarations.families(&name).await {
-            Ok(families) => families,
-            Err(client::Error::TableNotFound(table)) => {
-                return exec_err!("there is no table {table}; LOCATION names one that is there, as list in the shell shows them");
-            }
-            Err(error) => return Err(external(error)),
-        };
-        let declaration = Declaration::of_statement(create, &families).map_err(|error| plan_datafusion_err!("{error}"))?;
-        catalog.declarations.store(&declaration).await.map_err(external)?;
-        Ok(catalog.table_of(declaration))
+/// The name of a table in the one schema that has declared ones.
+fn own_name(name: &TableReference) -> Result<&str> {
+    match name.schema().is_none_or(|schema| schema == SCHEMA) {
+        true => Ok(name.table()),
+        false => plan_err!(
+            "declared tables are in the schema {SCHEMA}, not in {}",
+            name.schema().unwrap_or_default()
+        ),
     }
 }

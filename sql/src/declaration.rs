@@ -51,7 +51,8 @@ impl Declaration {
     /// # Errors
     /// A sentence that says what is wrong, and how to say it right.
     pub fn of_statement(create: &CreateExternalTable, families: &[Bytes]) -> Result<Declaration, String> {
-        let table = create.locations.first().ok_or("LOCATION is missing: it names the table in the cluster")?;
+        let table =
+            create.locations.first().ok_or("LOCATION is missing: it names the table in the cluster")?;
         let table = TableName::parse(table).map_err(|error| format!("LOCATION '{table}': {error}"))?;
         let mut options = Options::of(&create.options)?;
         let key = key_column(&create.constraints)?;
@@ -67,7 +68,8 @@ impl Declaration {
                 }
                 (None, false) => {
                     let family = options.family(families).map_err(in_column)?;
-                    let place = Place::Cell { family, qualifier: Bytes::copy_from_slice(field.name().as_bytes()) };
+                    let place =
+                        Place::Cell { family, qualifier: Bytes::copy_from_slice(field.name().as_bytes()) };
                     Mapping { place, encoding: None, unit: None }
                 }
             };
@@ -76,7 +78,10 @@ impl Declaration {
         let columns = columns.collect::<Result<Vec<_>, String>>()?;
         options.none_left()?;
         if columns.is_empty() {
-            return Err("a table needs columns: CREATE EXTERNAL TABLE t (id VARCHAR PRIMARY KEY, a BIGINT, ..)".into());
+            return Err(
+                "a table needs columns: CREATE EXTERNAL TABLE t (id VARCHAR PRIMARY KEY, a BIGINT, ..)"
+                    .into(),
+            );
         }
         Ok(Declaration { name: create.name.table().to_string(), table, columns })
     }
@@ -84,7 +89,8 @@ impl Declaration {
     /// The statement that declares the same.
     pub fn to_sql(&self) -> String {
         let name = |name: &str| {
-            let is_plain = |at: usize, c: char| c.is_ascii_lowercase() || c == '_' || (at > 0 && c.is_ascii_digit());
+            let is_plain =
+                |at: usize, c: char| c.is_ascii_lowercase() || c == '_' || (at > 0 && c.is_ascii_digit());
             match name.chars().enumerate().all(|(at, c)| is_plain(at, c)) {
                 true => name.to_string(),
                 false => format!("\"{}\"", name.replace('"', "\"\"")),
@@ -133,7 +139,8 @@ impl DeclaredColumn {
         let mut sql_type = SqlType::of_arrow(field.data_type())?;
         if let Some(unit) = mapping.unit {
             let named = sql_type.counted_in(unit);
-            sql_type = named.ok_or_else(|| format!("{sql_type} is not counted in {unit:?}s: only TIMESTAMP is"))?;
+            sql_type =
+                named.ok_or_else(|| format!("{sql_type} is not counted in {unit:?}s: only TIMESTAMP is"))?;
         } else if mapping.encoding == Some(Encoding::PhoenixTimestamp) {
             sql_type = sql_type.counted_in(TimeUnit::Nanosecond).unwrap_or(sql_type);
         }
@@ -148,17 +155,12 @@ impl DeclaredColumn {
             Place::RowPart { .. } if default == Family::Bytes => sql_type.default_encoding(Family::Text),
             _ => sql_type.default_encoding(default),
         });
-        let column = DeclaredColumn {
-            name: field.name().clone(),
-            sql_type,
-            place: mapping.place.clone(),
-            encoding,
-        };
+        let column =
+            DeclaredColumn { name: field.name().clone(), sql_type, place: mapping.place.clone(), encoding };
         match column.sql_type.reads(encoding) {
             true => Ok(column),
             false => {
-                let (wrong, right) =
-                    (encoding.name(), column.sql_type.default_encoding(default).name());
+                let (wrong, right) = (encoding.name(), column.sql_type.default_encoding(default).name());
                 Err(format!("{} cannot be read from {wrong}; {right} would do", column.sql_type))
             }
         }
@@ -302,7 +304,10 @@ pub(crate) mod tests {
         let LogicalPlan::Ddl(DdlStatement::CreateExternalTable(create)) = plan else {
             panic!("{sql} creates no external table");
         };
-        Declaration::of_statement(&create, &families.iter().map(|family| (*family).into()).collect::<Vec<_>>())
+        Declaration::of_statement(
+            &create,
+            &families.iter().map(|family| (*family).into()).collect::<Vec<_>>(),
+        )
     }
 
     fn texts(sql: &str) -> Vec<String> {

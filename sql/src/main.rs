@@ -86,7 +86,8 @@ struct Arguments {
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().thread_stack_size(STACK_BYTES).build();
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().enable_all().thread_stack_size(STACK_BYTES).build();
     let runtime = match runtime {
         Ok(runtime) => runtime,
         Err(error) => {
@@ -149,7 +150,10 @@ fn with_offset(quorum: &str, offset: u16) -> Result<String, String> {
             port => port.parse().map_err(|_| format!("--zookeeper {quorum}: {port} is no port"))?,
         };
         let port = port.checked_add(offset);
-        Ok(format!("{host}:{}", port.ok_or_else(|| format!("--port-offset {offset} leads beyond the last port"))?))
+        Ok(format!(
+            "{host}:{}",
+            port.ok_or_else(|| format!("--port-offset {offset} leads beyond the last port"))?
+        ))
     };
     let servers = quorum.split(',').map(str::trim).filter(|server| !server.is_empty());
     Ok(servers.map(add).collect::<Result<Vec<String>, String>>()?.join(","))

@@ -42,7 +42,8 @@ impl Mapping {
     /// A sentence that says what is wrong with it.
     pub fn parse(text: &str) -> Result<Mapping, String> {
         let mut words = text.split_whitespace().peekable();
-        let first = words.next().ok_or("where the values are is missing: write 'row' or 'family:qualifier'")?;
+        let first =
+            words.next().ok_or("where the values are is missing: write 'row' or 'family:qualifier'")?;
         let place = match first.strip_prefix("row").filter(|rest| rest.is_empty() || rest.starts_with('[')) {
             Some(bounds) => {
                 let (offset, length) = parse_bounds(bounds)?;

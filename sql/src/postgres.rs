@@ -32,7 +32,7 @@ use pgwire::error::{ErrorInfo, PgWireError, PgWireResult};
 use pgwire::messages::PgWireBackendMessage;
 use tokio::net::TcpListener;
 
-use crate::statements::{Engine, Outcome, told};
+use crate::statements::{Engine, Outcome, is_show_tables, told};
 
 /// A statement that was prepared: its text, and what it was understood to be.
 type Prepared = (String, Option<(Statement, LogicalPlan)>);
@@ -135,7 +135,8 @@ impl Service {
         match self.engine.run(statement).await.map_err(|error| coded(&error))? {
             Outcome::Done(name) => Ok(Response::Execution(Tag::new(name))),
             Outcome::Rows(rows) => {
-                let rows = arrow_pg::datatypes::df::encode_dataframe(rows, &Format::UnifiedText, None).await?;
+                let rows =
+                    arrow_pg::datatypes::df::encode_dataframe(rows, &Format::UnifiedText, None).await?;
                 Ok(Response::Query(rows))
             }
         }
@@ -224,7 +225,11 @@ impl QueryParser for Preparer {
         self.inner.get_parameter_types(statement)
     }
 
-    fn get_result_schema(&self, statement: &Prepared, format: Option<&Format>) -> PgWireResult<Vec<FieldInfo>> {
+    fn get_result_schema(
+        &self,
+        statement: &Prepared,
+        format: Option<&Format>,
+    ) -> PgWireResult<Vec<FieldInfo>> {
         self.inner.get_result_schema(statement, format)
     }
 }
@@ -239,8 +244,8 @@ fn own_statements(sql: &str) -> Option<Vec<DataFusionStatement>> {
 fn is_own(statement: &DataFusionStatement) -> bool {
     match statement {
         DataFusionStatement::CreateExternalTable(_) => true,
-        DataFusionStatement::Statement(statement) => matches!(**statement, Statement::Drop { .. }),
-        _ => false,
+        DataFusionStatement::Statement(inner) if matches!(**inner, Statement::Drop { .. }) => true,
+        _ => is_show_tables(statement),
     }
 }
 

@@ -14,8 +14,8 @@ use proto::grampus::Predicate;
 use proto::grampus::predicate as message;
 
 use crate::declaration::Declaration;
-use literal::{Bound, bound, literal};
 pub use literal::is_widening;
+use literal::{Bound, bound, literal};
 
 /// How deep the endpoint lets conditions be nested (`columnar::predicate::DEPTH_MAX`).
 const DEPTH_MAX: usize = columnar::predicate::DEPTH_MAX;
@@ -105,8 +105,12 @@ impl Translator<'_> {
             Expr::Column(_) => self.truth(expr, true),
             Expr::IsTrue(inner) => all(vec![not(is_null(self.column(inner)?)), self.truth(inner, true)?]),
             Expr::IsFalse(inner) => all(vec![not(is_null(self.column(inner)?)), self.truth(inner, false)?]),
-            Expr::IsNotTrue(inner) => Some(any(vec![is_null(self.column(inner)?), self.truth(inner, false)?])),
-            Expr::IsNotFalse(inner) => Some(any(vec![is_null(self.column(inner)?), self.truth(inner, true)?])),
+            Expr::IsNotTrue(inner) => {
+                Some(any(vec![is_null(self.column(inner)?), self.truth(inner, false)?]))
+            }
+            Expr::IsNotFalse(inner) => {
+                Some(any(vec![is_null(self.column(inner)?), self.truth(inner, true)?]))
+            }
             Expr::IsUnknown(inner) => Some(is_null(self.column(inner)?)),
             Expr::IsNotUnknown(inner) => Some(not(is_null(self.column(inner)?))),
             _ => None,
@@ -124,7 +128,10 @@ impl Translator<'_> {
                 (_, part) => parts.push(part),
             }
         }
-        if op == Operator::And { all(parts) } else { Some(any(parts)) }
+        match op {
+            Operator::And => all(parts),
+            _ => Some(listed_values(&parts).unwrap_or_else(|| any(parts))),
+        }
     }
 
     fn compared(&self, left: &Expr, op: message::Operator, right: &Expr) -> Option<Predicate> {
@@ -197,7 +204,8 @@ impl Translator<'_> {
             self.declaration.columns[column as usize].sql_type.arrow(),
             datafusion::arrow::datatypes::DataType::Utf8
         );
-        let pattern = literal(&like.pattern)?.try_as_str().flatten().filter(|_| text && !like.case_insensitive)?;
+        let pattern =
+            literal(&like.pattern)?.try_as_str().flatten().filter(|_| text && !like.case_insensitive)?;
         let escape = like.escape_char.unwrap_or('\\');
         let found = Predicate {
             like: Some(message::Like {
@@ -231,6 +239,28 @@ impl Translator<'_> {
             _ => None,
         }
     }
+}
+
+/// `a = 1 OR a IN (2, 3)` as one list, which tells more of where rows can be; nothing if they are not all of this form.
+fn listed_values(parts: &[Predicate]) -> Option<Predicate> {
+    let (mut column, mut value) = (None, Vec::new());
+    for part in parts {
+        let own = match (&part.comparison, &part.r#in) {
+            (Some(one), _) if one.operator() == message::Operator::Equal => {
+                value.push(one.value.clone()?);
+                one.column
+            }
+            (_, Some(list)) => {
+                value.extend(list.value.iter().cloned());
+                list.column
+            }
+            _ => return None,
+        };
+        if *column.get_or_insert(own) != own {
+            return None;
+        }
+    }
+    Some(Predicate { r#in: Some(message::In { column: column?, value }), ..Predicate::default() })
 }
 
 fn operator(op: Operator) -> Option<message::Operator> {

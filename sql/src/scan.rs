@@ -40,7 +40,12 @@ pub struct GrampusScan {
 
 impl GrampusScan {
     /// A scan of `columns` in at most `partitions_max` partitions.
-    pub fn new(wanted: Wanted, columns: Vec<usize>, limit: Option<usize>, partitions_max: usize) -> GrampusScan {
+    pub fn new(
+        wanted: Wanted,
+        columns: Vec<usize>,
+        limit: Option<usize>,
+        partitions_max: usize,
+    ) -> GrampusScan {
         let fields = columns.iter().map(|at| Arc::clone(&wanted.table.schema.fields()[*at]));
         let schema: SchemaRef = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
         let share = wanted.parts.len().div_ceil(partitions_max.max(1)).max(1);
@@ -100,7 +105,8 @@ impl GrampusScan {
             let array = |(vector, column): (_, &usize)| {
                 arrays::of_vector(vector, rows, &table.declaration.columns[*column])
             };
-            let arrays = answer.vector.into_iter().zip(&columns).map(array).collect::<Result<Vec<_>, String>>();
+            let arrays =
+                answer.vector.into_iter().zip(&columns).map(array).collect::<Result<Vec<_>, String>>();
             let arrays = arrays.map_err(|error| DataFusionError::External(error.into()))?;
             let options = RecordBatchOptions::new().with_row_count(Some(rows));
             Ok(RecordBatch::try_new_with_options(Arc::clone(&schema), arrays, &options)?)
@@ -145,10 +151,7 @@ impl ExecutionPlan for GrampusScan {
         Ok(self)
     }
 
-    fn with_new_children(
-        self: Arc<Self>,
-        _: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
+    fn with_new_children(self: Arc<Self>, _: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
         Ok(self)
     }
 
@@ -169,7 +172,8 @@ impl ExecutionPlan for GrampusScan {
         let (source, table) = (&self.wanted.table.source, &self.wanted.table.declaration.table);
         let (source, table, request) = (Arc::clone(source), table.clone(), self.request());
         let ranges = self.partitions[partition].clone();
-        let answers = stream::iter(ranges).flat_map(move |range| source.select(&table, request.clone(), range));
+        let answers =
+            stream::iter(ranges).flat_map(move |range| source.select(&table, request.clone(), range));
         let metrics = BaselineMetrics::new(&self.metrics, partition);
         let read = self.reader();
         let batches = answers.map(move |answer| read(answer?)).inspect_ok(move |batch| {

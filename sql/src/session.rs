@@ -14,14 +14,10 @@ use datafusion_pg_catalog::pg_catalog::context::EmptyContextProvider;
 use datafusion_pg_catalog::pg_catalog::setup_pg_catalog;
 
 use crate::aggregate::rule::PushAggregates;
-use crate::catalog::{Catalog, Declaring};
+use crate::catalog::{Catalog, SCHEMA};
 
 /// The database's name.
 pub const DATABASE: &str = "grampus";
-/// The schema of all declared tables.
-const SCHEMA: &str = "public";
-/// What tables are STORED AS.
-const FORMAT: &str = "GRAMPUS";
 
 /// What statements run in.
 ///
@@ -34,19 +30,16 @@ pub fn context(catalog: &Arc<Catalog>, memory_bytes_max: usize) -> Result<Sessio
         .with_information_schema(true);
     // Strings of cells come as they are; views of them would be made only to be unmade at the wire.
     config.options_mut().sql_parser.map_string_types_to_utf8view = false;
-    config.options_mut().explain.logical_plan_only = false;
     let memory = Arc::new(FairSpillPool::new(memory_bytes_max));
     let runtime = RuntimeEnvBuilder::new().with_memory_pool(memory).build_arc()?;
     let mut rules = PhysicalOptimizer::new().rules;
     rules.insert(0, Arc::new(PushAggregates));
-    let mut state = SessionStateBuilder::new()
+    let state = SessionStateBuilder::new()
         .with_config(config)
         .with_runtime_env(runtime)
         .with_default_features()
         .with_physical_optimizer_rules(rules)
         .build();
-    let factory = Arc::new(Declaring(Arc::clone(catalog)));
-    state.table_factories_mut().insert(FORMAT.to_string(), factory);
     let context = SessionContext::new_with_state(state);
     let database = MemoryCatalogProvider::new();
     database.register_schema(SCHEMA, Arc::clone(catalog) as _)?;

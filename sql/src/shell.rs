@@ -15,7 +15,8 @@ use editor::{Entered, LineEditor};
 pub use output::Style;
 use output::{Output, seconds};
 
-const BANNER: &str = "Grampus SQL. Statements end with a semicolon; \"help\" tells more, \"exit\" or Ctrl-D leaves.";
+const BANNER: &str =
+    "Grampus SQL. Statements end with a semicolon; \"help\" tells more, \"exit\" or Ctrl-D leaves.";
 const HELP: &str = "\
 SHOW TABLES;                what is declared; also \\dt
 \\d TABLE                    how a table was declared

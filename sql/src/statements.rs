@@ -6,7 +6,7 @@ use std::sync::Arc;
 use datafusion::dataframe::DataFrame;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::context::SessionContext;
-use datafusion::logical_expr::{DdlStatement, LogicalPlan};
+use datafusion::logical_expr::{DdlStatement, LogicalPlan, Statement as LogicalStatement};
 use datafusion::sql::parser::{DFParser, Statement};
 
 use crate::catalog::Catalog;
@@ -52,6 +52,17 @@ impl Engine {
             false => statement,
         };
         let plan = self.context.state().statement_to_plan(statement).await?;
+        match &plan {
+            LogicalPlan::Ddl(DdlStatement::CreateExternalTable(create)) => {
+                self.catalog.declare(create).await?;
+                return Ok(Outcome::Done("CREATE EXTERNAL TABLE"));
+            }
+            LogicalPlan::Ddl(DdlStatement::DropTable(dropped)) => {
+                self.catalog.forget(&dropped.name, dropped.if_exists).await?;
+                return Ok(Outcome::Done("DROP TABLE"));
+            }
+            _ => {}
+        }
         let done = name_of_change(&plan);
         let rows = self.context.execute_logical_plan(plan).await?;
         Ok(done.map_or(Outcome::Rows(rows), Outcome::Done))
@@ -59,18 +70,18 @@ impl Engine {
 }
 
 /// Whether a statement asks for the tables there are.
-fn is_show_tables(statement: &Statement) -> bool {
+pub fn is_show_tables(statement: &Statement) -> bool {
     let text = statement.to_string().to_ascii_uppercase();
     text.trim_end_matches(';').split_whitespace().eq(["SHOW", "TABLES"])
 }
 
-/// What a plan changes; nothing of one that gives rows.
+/// What a plan changes of the session; nothing of one that gives rows.
 fn name_of_change(plan: &LogicalPlan) -> Option<&'static str> {
     match plan {
-        LogicalPlan::Ddl(DdlStatement::CreateExternalTable(_)) => Some("CREATE EXTERNAL TABLE"),
-        LogicalPlan::Ddl(DdlStatement::DropTable(_)) => Some("DROP TABLE"),
-        LogicalPlan::Ddl(_) => Some("DONE"),
-        LogicalPlan::Statement(_) => Some("SET"),
+        LogicalPlan::Statement(LogicalStatement::SetVariable(_)) => Some("SET"),
+        LogicalPlan::Statement(LogicalStatement::ResetVariable(_)) => Some("RESET"),
+        LogicalPlan::Statement(LogicalStatement::Prepare(_)) => Some("PREPARE"),
+        LogicalPlan::Statement(LogicalStatement::Deallocate(_)) => Some("DEALLOCATE"),
         _ => None,
     }
 }
@@ -80,16 +91,13 @@ pub fn told(error: &DataFusionError) -> String {
     let text = match error.find_root() {
         DataFusionError::External(error) => error.to_string(),
         DataFusionError::SQL(error, _) => error.to_string().replace("sql parser error: ", ""),
-        DataFusionError::Plan(text) | DataFusionError::Execution(text) | DataFusionError::NotImplemented(text) => {
-            text.clone()
-        }
+        DataFusionError::Plan(text)
+        | DataFusionError::Execution(text)
+        | DataFusionError::NotImplemented(text) => text.clone(),
         root => root.strip_backtrace(),
     };
     let advice = match error.find_root() {
         DataFusionError::ResourcesExhausted(_) => "; --memory allows more",
-        _ if text.contains("Unable to find factory for") => {
-            "; tables here are STORED AS GRAMPUS, with the name in the cluster as LOCATION"
-        }
         _ if text.contains("' not found") && text.contains("table '") => {
             "; SHOW TABLES lists what is declared, CREATE EXTERNAL TABLE declares another"
         }

@@ -25,7 +25,7 @@ use cell::{CellType, KeyValue, LATEST_TIMESTAMP};
 use client::{Client, Error, Row};
 use wire::exception::class;
 
-use crate::declaration::{DeclaredColumn, Declaration};
+use crate::declaration::{Declaration, DeclaredColumn};
 
 const NAMESPACE: &str = "grampus";
 const TABLE: &str = "sql_tables";
@@ -156,7 +156,8 @@ fn read(row: &Row) -> Result<Declaration, String> {
         std::str::from_utf8(value).map_err(|_| format!("{}:{qualifier} is no text", family.escape_ascii()))
     };
     let table = text(DECLARATION, "table")?;
-    let count: usize = text(DECLARATION, "columns")?.parse().map_err(|_| "d:columns is no number".to_string())?;
+    let count: usize =
+        text(DECLARATION, "columns")?.parse().map_err(|_| "d:columns is no number".to_string())?;
     let columns = (0..count).map(|at| DeclaredColumn::from_text(text(COLUMNS, &qualifier(at))?));
     Ok(Declaration {
         name: std::str::from_utf8(row.key()).map_err(|_| "the name is no text".to_string())?.to_string(),
@@ -179,7 +180,8 @@ mod tests {
         let mut cells = mutation.cells.clone();
         assert_eq!(read(&Row { cells: cells.clone() }), Ok(declaration.clone()));
         // What an older declaration had more does not count.
-        let stale = KeyValue::new(b"sales", COLUMNS, b"0003", LATEST_TIMESTAMP, CellType::Put, b"old INT f:old raw");
+        let stale =
+            KeyValue::new(b"sales", COLUMNS, b"0003", LATEST_TIMESTAMP, CellType::Put, b"old INT f:old raw");
         cells.push(stale);
         assert_eq!(read(&Row { cells: cells.clone() }), Ok(declaration));
         cells.remove(2);

@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use datafusion::arrow::array::{
-    Float64Array, Int16Array, Int32Array, Int64Array, StringArray, TimestampMillisecondArray,
+    Array, AsArray, Float64Array, Int16Array, Int32Array, Int64Array, StringArray, TimestampMillisecondArray,
 };
-use datafusion::arrow::datatypes::{DataType, Field, Schema, TimeUnit};
+use datafusion::arrow::datatypes::{DataType, Field, Float64Type, Schema, TimeUnit};
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::arrow::util::display::array_value_to_string;
 use datafusion::catalog::{CatalogProvider, MemoryCatalogProvider, MemorySchemaProvider, SchemaProvider};
@@ -29,8 +29,7 @@ const DECLARATION: &str = "CREATE EXTERNAL TABLE t (id VARCHAR PRIMARY KEY, a BI
                            ('i' 'f:i bytes_long', 'n' 'f:n bytes_long', 'part' 'row part 2 by |')";
 
 /// A row: id, a, b, c, at, i, n.
-type Record =
-    (String, Option<i64>, Option<f64>, Option<String>, Option<i64>, Option<i32>, Option<i16>);
+type Record = (String, Option<i64>, Option<f64>, Option<String>, Option<i64>, Option<i32>, Option<i16>);
 
 fn records() -> Vec<Record> {
     let mut records: Vec<Record> = (0..ROWS)
@@ -139,7 +138,7 @@ fn texts(batches: &[RecordBatch]) -> Vec<String> {
         for row in 0..batch.num_rows() {
             let value = |column: usize| {
                 let array = batch.column(column);
-                match array.downcast_ref::<Float64Array>().filter(|reals| !reals.is_null(row)) {
+                match array.as_primitive_opt::<Float64Type>().filter(|reals| !reals.is_null(row)) {
                     Some(reals) => format!("{:.9e}", reals.value(row)),
                     None => array_value_to_string(array, row).unwrap(),
                 }
@@ -154,7 +153,7 @@ fn texts(batches: &[RecordBatch]) -> Vec<String> {
 async fn explained(engine: &Engine, sql: &str) -> String {
     let batches = run(engine, &format!("EXPLAIN {sql}")).await.unwrap();
     let plans = batches.iter().flat_map(|batch| {
-        (0..batch.num_rows()).map(|row| array_value_to_string(batch.column(1), row).unwrap())
+        (0..batch.num_rows()).map(move |row| array_value_to_string(batch.column(1), row).unwrap())
     });
     plans.last().unwrap()
 }
@@ -176,8 +175,14 @@ const QUERIES: &[(Pushed, &str)] = &[
     (Pushed::Aggregate, "SELECT avg(b), sum(b), min(b), max(b), min(c), max(c), min(at), max(at) FROM t"),
     (Pushed::Aggregate, "SELECT c, count(*), sum(i), avg(i), min(n), max(n) FROM t GROUP BY c"),
     (Pushed::Aggregate, "SELECT part, i, count(*) FROM t GROUP BY part, i"),
-    (Pushed::Aggregate, "SELECT part, stddev(b), var_pop(b), var_samp(n), stddev_pop(i) FROM t GROUP BY part"),
-    (Pushed::Aggregate, "SELECT c, sum(a) AS s FROM t WHERE i = 3 GROUP BY c HAVING sum(n) > -100 ORDER BY s"),
+    (
+        Pushed::Aggregate,
+        "SELECT part, stddev(b), var_pop(b), var_samp(n), stddev_pop(i) FROM t GROUP BY part",
+    ),
+    (
+        Pushed::Aggregate,
+        "SELECT c, sum(a) AS s FROM t WHERE i = 3 GROUP BY c HAVING sum(n) > -100 ORDER BY s",
+    ),
     (Pushed::Aggregate, "SELECT sum(i) FROM t WHERE i IN (1, 2, 30) AND c <> 'fir'"),
     (Pushed::Aggregate, "SELECT count(*) FROM t WHERE a > 1000 OR c LIKE 'b%' OR b IS NULL"),
     (Pushed::Aggregate, "SELECT count(*) FROM t WHERE NOT (a > 1000 AND c = 'ash')"),
@@ -203,7 +208,10 @@ const QUERIES: &[(Pushed, &str)] = &[
     (Pushed::Filter, "SELECT id, b FROM t WHERE c = 'ash' AND i = 5"),
     (Pushed::Filter, "SELECT sum(a % 100), count(*) FROM t WHERE i = 5"),
     (Pushed::Filter, "SELECT date_trunc('day', at), count(*) FROM t WHERE n = 1 GROUP BY 1"),
-    (Pushed::Filter, "SELECT c, count(*) FILTER (WHERE i > 3), count(DISTINCT n), sum(i) FROM t WHERE b > 0 GROUP BY c"),
+    (
+        Pushed::Filter,
+        "SELECT c, count(*) FILTER (WHERE i > 3), count(DISTINCT n), sum(i) FROM t WHERE b > 0 GROUP BY c",
+    ),
     (Pushed::Filter, "SELECT c, median(i) FROM t WHERE b IS NOT NULL GROUP BY c"),
     (Pushed::Filter, "SELECT c, part, sum(i) FROM t WHERE n <> 0 GROUP BY ROLLUP (c, part)"),
     (Pushed::Filter, "SELECT x.c, y.part FROM t x JOIN t y ON x.id = y.id WHERE x.i = 3 AND y.n = 1"),
@@ -231,8 +239,8 @@ async fn answers_are_those_of_the_same_rows_in_memory() {
             (_, false) if plan.contains("predicate=") => Pushed::Filter,
             _ => Pushed::Scan,
         };
-        // HAVING is a filter of groups, which are few.
-        if !query.contains("HAVING") {
+        // HAVING is a filter of groups, which are few; of two steps, either may be pushed.
+        if !query.contains("HAVING") && !query.contains("(SELECT min") {
             assert_eq!(did, *pushed, "{query}\n{plan}");
         }
     }
@@ -241,10 +249,15 @@ async fn answers_are_those_of_the_same_rows_in_memory() {
 #[tokio::test(flavor = "multi_thread")]
 async fn approximations_are_near() {
     let (engine, _) = engine().await;
-    let query = "SELECT approx_distinct(at), approx_percentile_cont(b, 0.9), approx_median(i) FROM t";
+    let query = "SELECT approx_distinct(at), approx_percentile_cont(0.9) WITHIN GROUP (ORDER BY b), approx_median(i) FROM t";
     assert!(explained(&engine, query).await.contains("approx_distinct(at), approx_percentile(b, 0.9)"));
     let batches = run(&engine, query).await.unwrap();
-    let exact = run(&engine, "SELECT count(DISTINCT at), percentile_cont(b, 0.9), median(i) FROM t").await.unwrap();
+    let exact = run(
+        &engine,
+        "SELECT count(DISTINCT at), percentile_cont(0.9) WITHIN GROUP (ORDER BY b), median(i) FROM t",
+    )
+    .await
+    .unwrap();
     for column in 0..3 {
         let number = |batches: &[RecordBatch]| {
             array_value_to_string(batches[0].column(column), 0).unwrap().parse::<f64>().unwrap()
@@ -287,7 +300,9 @@ async fn plans_tell_what_the_servers_do() {
 async fn equal_aggregates_are_asked_for_once_and_columns_too() {
     let (engine, pretend) = engine().await;
     pretend.asked.lock().unwrap().clear();
-    run(&engine, "SELECT c, var_pop(b), stddev(b), var_samp(b) FROM t WHERE b > 1 AND c <> '' GROUP BY c").await.unwrap();
+    run(&engine, "SELECT c, var_pop(b), stddev(b), var_samp(b) FROM t WHERE b > 1 AND c <> '' GROUP BY c")
+        .await
+        .unwrap();
     let asked = pretend.asked.lock().unwrap();
     assert_eq!(asked.len(), 1);
     assert_eq!(asked[0].column.len(), 2);
@@ -300,9 +315,13 @@ async fn tables_are_declared_shown_and_dropped() {
     let tables = texts(&run(&engine, "SHOW TABLES").await.unwrap());
     assert_eq!(tables, ["t | BASE TABLE"]);
     let again = run(&engine, DECLARATION).await.unwrap_err();
-    assert!(again.contains("already exists"), "{again}");
+    assert!(again.contains("declared already"), "{again}");
     let replaced = DECLARATION.replace("CREATE", "CREATE OR REPLACE").replace("n SMALLINT", "n INT");
     run(&engine, &replaced).await.unwrap();
+    // One that is wrong leaves the one before.
+    let wrong = replaced.replace("f:i", "g:i");
+    assert!(run(&engine, &wrong).await.unwrap_err().contains("no family 'g'"));
+    run(&engine, &DECLARATION.replace("TABLE t", "TABLE IF NOT EXISTS t")).await.unwrap();
     let kept = pretend.declarations.lock().unwrap()["t"].clone();
     assert_eq!(kept.columns[6].sql_type.to_string(), "INT");
     // What is told of a declaration declares the same.
@@ -326,6 +345,8 @@ async fn what_cannot_be_done_is_told_with_what_can() {
         ("CREATE EXTERNAL TABLE u (a INT) STORED AS GRAMPUS LOCATION 'u'", "there is no table u"),
         ("CREATE EXTERNAL TABLE u (a INT) STORED AS GRAMPUS LOCATION 'a b'", "names no table"),
         ("CREATE EXTERNAL TABLE u (a INT) STORED AS HBASE LOCATION 't'", "STORED AS GRAMPUS"),
+        ("CREATE EXTERNAL TABLE other.u (a INT) STORED AS GRAMPUS LOCATION 't'", "in the schema public"),
+        ("DROP TABLE u", "not declared"),
         ("SELECT nothing FROM t", "nothing"),
         ("SELEC 1", "Expected"),
     ] {

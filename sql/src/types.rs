@@ -193,7 +193,16 @@ mod tests {
     use super::*;
 
     const TYPES: [&str; 11] = [
-        "BOOLEAN", "TINYINT", "SMALLINT", "INT", "BIGINT", "REAL", "DOUBLE", "TIMESTAMP", "BYTEA", "VARCHAR",
+        "BOOLEAN",
+        "TINYINT",
+        "SMALLINT",
+        "INT",
+        "BIGINT",
+        "REAL",
+        "DOUBLE",
+        "TIMESTAMP",
+        "BYTEA",
+        "VARCHAR",
         "DECIMAL(12,2)",
     ];
 

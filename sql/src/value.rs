@@ -84,7 +84,8 @@ fn timestamp(unit: TimeUnit, count: i64) -> ScalarValue {
 
 /// A column's value for a person: as it would be written in SQL.
 pub fn shown(value: &Value, column: &DeclaredColumn) -> String {
-    let scalar = columns::value(value).map_err(|refused| refused.to_string()).and_then(|value| scalar(&value, column));
+    let scalar =
+        columns::value(value).map_err(|refused| refused.to_string()).and_then(|value| scalar(&value, column));
     match scalar {
         Ok(ScalarValue::Utf8(Some(text))) => format!("'{}'", text.replace('\'', "''")),
         Ok(ScalarValue::Binary(Some(bytes))) => format!("'{}'", bytes.escape_ascii()),

@@ -44,7 +44,11 @@ pub fn sql(arguments: &SqlArguments) -> Result<(), String> {
 /// The binary beside this one, else the first in `PATH`.
 fn find(beside: Option<&Path>, path: &OsString) -> Option<PathBuf> {
     let beside = beside.map(Path::to_path_buf);
-    beside.into_iter().chain(std::env::split_paths(path)).map(|folder| folder.join(BINARY)).find(|file| file.is_file())
+    beside
+        .into_iter()
+        .chain(std::env::split_paths(path))
+        .map(|folder| folder.join(BINARY))
+        .find(|file| file.is_file())
 }
 
 #[cfg(test)]

@@ -123,7 +123,9 @@ impl Table {
         let plan = read::aggregation(&rows, &request.group_by, &request.aggregate).map_err(refused)?;
         let mut merger = Merger::default();
         self.aggregate_parts(request, parallel, |answer, done| {
-            merger.add(state::partial(&answer.group, &plan.aggregates).map_err(refused)?).map_err(Error::from)?;
+            merger
+                .add(state::partial(&answer.group, &plan.aggregates).map_err(refused)?)
+                .map_err(Error::from)?;
             progress(done, &merger)
         })
         .await?;

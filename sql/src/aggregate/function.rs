@@ -7,7 +7,7 @@ use datafusion::arrow::datatypes::DataType;
 use datafusion::scalar::ScalarValue;
 use proto::grampus::aggregate::Function as Asked;
 
-use crate::declaration::{DeclaredColumn, Declaration};
+use crate::declaration::{Declaration, DeclaredColumn};
 use crate::value;
 
 /// An aggregate of a query.
@@ -105,14 +105,21 @@ impl Function {
             }
             (Function::Variance { of_population, root }, State::Variance(moments)) => {
                 let variance = if of_population { moments.of_population() } else { moments.of_sample() };
-                Ok(ScalarValue::Float64(variance.map(|variance| if root { variance.sqrt() } else { variance })))
+                Ok(ScalarValue::Float64(
+                    variance.map(|variance| if root { variance.sqrt() } else { variance }),
+                ))
             }
-            (Function::Distinct, State::Distinct(distinct)) => Ok(ScalarValue::UInt64(Some(distinct.estimate()))),
+            (Function::Distinct, State::Distinct(distinct)) => {
+                Ok(ScalarValue::UInt64(Some(distinct.estimate())))
+            }
             (Function::Quantile(share), State::Quantiles(quantiles)) => {
                 let scalar = ScalarValue::Float64(quantiles.at(share));
                 scalar.cast_to(output).map_err(|error| error.to_string())
             }
-            _ => Err(format!("an answer has the state of another function than {}", self.asked().as_str_name())),
+            _ => Err(format!(
+                "an answer has the state of another function than {}",
+                self.asked().as_str_name()
+            )),
         }
     }
 }
@@ -121,7 +128,11 @@ fn scale(column: Option<&DeclaredColumn>) -> u32 {
     column.map_or(0, |column| column.sql_type.scale().into())
 }
 
-fn finish_sum(sum: &Value, column: Option<&DeclaredColumn>, output: &DataType) -> Result<ScalarValue, String> {
+fn finish_sum(
+    sum: &Value,
+    column: Option<&DeclaredColumn>,
+    output: &DataType,
+) -> Result<ScalarValue, String> {
     match (sum, output) {
         (Value::Real(sum), _) => Ok(ScalarValue::Float64(Some(*sum))),
         // DataFusion's sum of BIGINT goes round at its end too.
@@ -160,7 +171,8 @@ fn real(unscaled: i128, scale: u32) -> f64 {
 fn decimal(unscaled: i128, count: u64, scale: u32, digits: u8, wanted: i8) -> Result<ScalarValue, String> {
     let beyond = || format!("a result has more digits than DECIMAL({digits},{wanted})");
     let more = u32::from(wanted.unsigned_abs()).checked_sub(scale).ok_or_else(beyond)?;
-    let raised = 10_i128.checked_pow(more).and_then(|factor| unscaled.checked_mul(factor)).ok_or_else(beyond)?;
+    let raised =
+        10_i128.checked_pow(more).and_then(|factor| unscaled.checked_mul(factor)).ok_or_else(beyond)?;
     let result = raised / i128::from(count);
     match result.unsigned_abs() < 10_u128.pow(digits.into()) {
         true => Ok(ScalarValue::Decimal128(Some(result), digits, wanted)),

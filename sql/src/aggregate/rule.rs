@@ -29,11 +29,7 @@ use crate::scan::GrampusScan;
 pub struct PushAggregates;
 
 impl PhysicalOptimizerRule for PushAggregates {
-    fn optimize(
-        &self,
-        plan: Arc<dyn ExecutionPlan>,
-        _: &ConfigOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
+    fn optimize(&self, plan: Arc<dyn ExecutionPlan>, _: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
         plan.transform_down(|plan| {
             Ok(match pushed(&plan) {
                 Some(moved) => Transformed::yes(moved),
@@ -56,9 +52,10 @@ impl PhysicalOptimizerRule for PushAggregates {
 fn pushed(plan: &Arc<dyn ExecutionPlan>) -> Option<Arc<dyn ExecutionPlan>> {
     let outer = plan.downcast_ref::<AggregateExec>()?;
     let inner = match outer.mode() {
-        AggregateMode::Final | AggregateMode::FinalPartitioned => {
-            outer.input().downcast_ref::<AggregateExec>().filter(|inner| *inner.mode() == AggregateMode::Partial)?
-        }
+        AggregateMode::Final | AggregateMode::FinalPartitioned => outer
+            .input()
+            .downcast_ref::<AggregateExec>()
+            .filter(|inner| *inner.mode() == AggregateMode::Partial)?,
         AggregateMode::Single | AggregateMode::SinglePartitioned => outer,
         _ => return None,
     };
@@ -67,8 +64,10 @@ fn pushed(plan: &Arc<dyn ExecutionPlan>) -> Option<Arc<dyn ExecutionPlan>> {
         return None;
     }
     let input = Input::of(inner.input())?;
-    let group_by = groups.expr().iter().map(|(expr, _)| input.column(expr)).collect::<Option<Vec<usize>>>()?;
-    let aggregates = inner.aggr_expr().iter().map(|expr| input.aggregate(expr)).collect::<Option<Vec<Pushed>>>()?;
+    let group_by =
+        groups.expr().iter().map(|(expr, _)| input.column(expr)).collect::<Option<Vec<usize>>>()?;
+    let aggregates =
+        inner.aggr_expr().iter().map(|expr| input.aggregate(expr)).collect::<Option<Vec<Pushed>>>()?;
     Some(Arc::new(GrampusAggregate::new(input.scan.wanted().clone(), group_by, aggregates, outer.schema())))
 }
 
@@ -103,7 +102,9 @@ impl<'a> Input<'a> {
         }
         let column = expr.downcast_ref::<Column>()?;
         match projections.split_first() {
-            Some((projection, below)) => self.column_below(&projection.expr().get(column.index())?.expr, below),
+            Some((projection, below)) => {
+                self.column_below(&projection.expr().get(column.index())?.expr, below)
+            }
             None => Some(self.scan.column(column.index())),
         }
     }

@@ -35,12 +35,16 @@ pub fn is_widening(from: &DataType, to: &DataType) -> bool {
     let size = |data_type: &DataType| data_type.primitive_width().unwrap_or(0);
     match (from, to) {
         (one, other) if one == other => true,
-        (DataType::Int8 | DataType::Int16 | DataType::Int32, DataType::Int16 | DataType::Int32 | DataType::Int64) => {
-            size(from) < size(to)
-        }
+        (
+            DataType::Int8 | DataType::Int16 | DataType::Int32,
+            DataType::Int16 | DataType::Int32 | DataType::Int64,
+        ) => size(from) < size(to),
         // Reals beyond 2^53 are no longer all of the whole numbers, but still in their order; `bound` takes none of those.
         (DataType::Int8 | DataType::Int16 | DataType::Int32 | DataType::Int64, DataType::Float64) => true,
-        (DataType::Int8 | DataType::Int16 | DataType::Int32 | DataType::Int64, DataType::Decimal128(digits, scale)) => {
+        (
+            DataType::Int8 | DataType::Int16 | DataType::Int32 | DataType::Int64,
+            DataType::Decimal128(digits, scale),
+        ) => {
             // 19 digits hold all of BIGINT.
             *scale >= 0 && i16::from(*digits) - i16::from(*scale) >= if size(from) == 8 { 19 } else { 10 }
         }
@@ -90,7 +94,9 @@ pub fn bound(column: &DeclaredColumn, literal: &ScalarValue) -> Option<Bound> {
             let (from, to) = (digits(literal_unit), digits(*unit));
             scaled_option(count.into(), from, to, as_whole)
         }
-        DataType::Utf8 => literal.try_as_str().flatten().map(|text| Bound::Exact(value::raw(text.as_bytes()))),
+        DataType::Utf8 => {
+            literal.try_as_str().flatten().map(|text| Bound::Exact(value::raw(text.as_bytes())))
+        }
         DataType::Binary => match literal {
             ScalarValue::Binary(Some(bytes))
             | ScalarValue::LargeBinary(Some(bytes))
@@ -146,12 +152,7 @@ fn scaled(unscaled: i128, from: i32, to: i32, value: impl Fn(i128) -> Value) -> 
 }
 
 /// A number with `from` digits behind the point among those with `to`.
-fn scaled_option(
-    unscaled: i128,
-    from: i32,
-    to: i32,
-    value: impl Fn(i128) -> Option<Value>,
-) -> Option<Bound> {
+fn scaled_option(unscaled: i128, from: i32, to: i32, value: impl Fn(i128) -> Option<Value>) -> Option<Bound> {
     let factor = 10_i128.checked_pow(from.abs_diff(to))?;
     if from <= to {
         return Some(Bound::Exact(value(unscaled.checked_mul(factor)?)?));

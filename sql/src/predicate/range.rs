@@ -54,10 +54,10 @@ impl Prefix {
     }
 
     fn extend(&mut self, value: &[u8], place: &Place) {
-        let start = self.bytes.len();
+        let start = self.parts.as_ref().map_or(self.bytes.len(), |(start, ..)| *start);
+        self.bytes = self.before_next();
         self.bytes.extend_from_slice(value);
         if let Place::RowPart { separator, part, .. } = place {
-            let start = self.parts.take().map_or(start, |(start, ..)| start);
             self.parts = Some((start, separator.clone(), part + 1));
         }
     }

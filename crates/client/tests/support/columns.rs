@@ -3,7 +3,8 @@
 use bytes::Bytes;
 use prost::Message;
 use proto::grampus::{
-    AggregateRequest, AggregateResponse, Group, Rows, SelectRequest, SelectResponse, State as Found, Vector, Work,
+    AggregateRequest, AggregateResponse, Group, Rows, SelectRequest, SelectResponse, State as Found, Vector,
+    Work,
 };
 use proto::{CoprocessorServiceRequest, CoprocessorServiceResponse, NameBytesPair};
 use rpc::Reply;
@@ -31,8 +32,13 @@ impl Node {
             let end = &region.end_key;
             assert!(end.is_empty() || (!stop.is_empty() && stop <= *end), "{stop:?} is beyond {region:?}");
             let in_range = |row: &&Bytes| **row >= start && (stop.is_empty() || **row < stop);
-            let mut keys: Vec<Bytes> =
-                state.rows.keys().filter(in_range).take(limit.min(state.endpoint_rows_max) + 1).cloned().collect();
+            let mut keys: Vec<Bytes> = state
+                .rows
+                .keys()
+                .filter(in_range)
+                .take(limit.min(state.endpoint_rows_max) + 1)
+                .cloned()
+                .collect();
             let resume_row = (keys.len() > state.endpoint_rows_max).then(|| keys.pop().unwrap());
             keys.truncate(limit);
             (keys, resume_row)

@@ -17,9 +17,9 @@ use cell::{CellOrder, KeyValue};
 use client::{Client, ClientOptions, Registry};
 use prost::Message;
 use proto::{
-    CoprocessorServiceRequest, FlushRegionRequest, FlushRegionResponse, GetMetaRegionLocationsResponse, GetRequest, GetResponse,
-    MultiRequest, MultiResponse, MutateRequest, MutateResponse, RegionActionResult, RegionLocation,
-    ResultOrException, ScanRequest, ScanResponse,
+    CoprocessorServiceRequest, FlushRegionRequest, FlushRegionResponse, GetMetaRegionLocationsResponse,
+    GetRequest, GetResponse, MultiRequest, MultiResponse, MutateRequest, MutateResponse, RegionActionResult,
+    RegionLocation, ResultOrException, ScanRequest, ScanResponse,
 };
 use rpc::{Call, Failure, Reply, Server, ServerOptions, Service};
 use wire::convert::{from_proto, specified_region};

@@ -42,7 +42,8 @@ fn of_whole_keys() {
     check(WHOLE, col("id").in_list(vec![lit("c"), lit("a")], false), "a", "c\\x00");
     check(WHOLE, col("id").in_list(vec![lit("c"), lit("a")], true), "", "");
     check(WHOLE, col("id").not_eq(lit("k")), "", "");
-    check(WHOLE, col("id").eq(lit("k")).or(col("id").eq(lit("l"))), "", "");
+    check(WHOLE, col("id").eq(lit("l")).or(col("id").eq(lit("k"))), "k", "l\\x00");
+    check(WHOLE, col("id").eq(lit("l")).or(col("id").gt(lit("k"))), "", "");
     // The narrower of two bounds; what contradicts itself is left to the server.
     check(WHOLE, col("id").gt(lit("c")).and(col("id").gt(lit("b"))), "c\\x00", "");
     check(WHOLE, col("id").between(lit("b"), lit("c")), "b", "c\\x00");
@@ -51,8 +52,14 @@ fn of_whole_keys() {
 #[test]
 fn of_numbers_as_keys() {
     let zeros = "\\x00".repeat(6);
-    check(WHOLE, col("n").eq(lit(258_i64)), &format!("{zeros}\\x01\\x02"), &format!("{zeros}\\x01\\x02\\x00"));
-    let (start, stop) = (format!("{zeros}\\x00\\x05"), format!("{zeros}\\x00\\x09\\x00").replace("\\x09", "\\t"));
+    check(
+        WHOLE,
+        col("n").eq(lit(258_i64)),
+        &format!("{zeros}\\x01\\x02"),
+        &format!("{zeros}\\x01\\x02\\x00"),
+    );
+    let (start, stop) =
+        (format!("{zeros}\\x00\\x05"), format!("{zeros}\\x00\\x09\\x00").replace("\\x09", "\\t"));
     check(WHOLE, col("n").gt(lit(4_i64)).and(col("n").lt(lit(10_i64))), &start, &stop);
     // Negative numbers are behind the others in two's complement.
     check(WHOLE, col("n").lt(lit(10_i64)), "", "");
@@ -66,7 +73,8 @@ fn of_parts_of_a_length() {
     check(COMPOSITE, known().and(col("day").eq(lit(5_i32))), &day("\\x80", "\\x05"), &day("\\x80", "\\x06"));
     let two = known().and(col("day").gt_eq(lit(5_i32))).and(col("day").lt(lit(7_i32)));
     check(COMPOSITE, two, &day("\\x80", "\\x05"), &day("\\x80", "\\x07"));
-    let all = known().and(col("day").eq(lit(-1_i32))).and(col("kind").eq(lit("k"))).and(col("rest").gt(lit("m")));
+    let all =
+        known().and(col("day").eq(lit(-1_i32))).and(col("kind").eq(lit("k"))).and(col("rest").gt(lit("m")));
     check(COMPOSITE, all, "de\\x7f\\xff\\xff\\xffkm\\x00", "de\\x7f\\xff\\xff\\xffl");
     // Without what is before it, a part says nothing.
     check(COMPOSITE, col("day").eq(lit(5_i32)), "", "");
@@ -87,7 +95,12 @@ fn of_parts_between_separators() {
     // "a!" is more than "a", and yet "a|z" is more than "a!".
     check(PARTED, col("a").lt(lit("a!")), "", "");
     // Text has several ways to write a number.
-    check(PARTED, col("a").eq(lit("x")).and(col("b").eq(lit("y"))).and(col("n").eq(lit(1_i32))), "x|y", "x|y}");
+    check(
+        PARTED,
+        col("a").eq(lit("x")).and(col("b").eq(lit("y"))).and(col("n").eq(lit(1_i32))),
+        "x|y",
+        "x|y}",
+    );
 }
 
 /// What a row is taken apart to, to be looked at by hand.
@@ -123,7 +136,8 @@ fn no_row_that_matches_is_outside() {
     let mut inside = 0;
     for (one, two) in (0..5).flat_map(|one| (0..5).map(move |two| (one, two))) {
         for (a, b) in letters.iter().flat_map(|a| letters.iter().map(move |b| (*a, *b))) {
-            let predicates = [expr(one, "a", a), expr(two, "b", b)].map(|expr| translate(&expr, &declaration).unwrap());
+            let predicates =
+                [expr(one, "a", a), expr(two, "b", b)].map(|expr| translate(&expr, &declaration).unwrap());
             let RowRange { start, stop } = of(&all(predicates.to_vec()).unwrap(), &declaration);
             for row in &rows {
                 let values = parts(row.as_bytes());
@@ -133,7 +147,10 @@ fn no_row_that_matches_is_outside() {
                 if matches(0, one, a) && matches(1, two, b) {
                     inside += 1;
                     let row = row.as_bytes();
-                    assert!(row >= &start[..] && (stop.is_empty() || row < &stop[..]), "{row:?} {start:?} {stop:?}");
+                    assert!(
+                        row >= &start[..] && (stop.is_empty() || row < &stop[..]),
+                        "{row:?} {start:?} {stop:?}"
+                    );
                 }
             }
         }
@@ -148,11 +165,10 @@ fn casts_that_change_values_are_not_looked_through() {
         &["f"],
     )
     .unwrap();
-    let cast = |name: &str, to: DataType| {
-        datafusion::logical_expr::cast(col(name), to)
-    };
+    let cast = |name: &str, to: DataType| datafusion::logical_expr::cast(col(name), to);
     use datafusion::scalar::ScalarValue::{Decimal128, TimestampNanosecond, TimestampSecond};
-    let decimal = |unscaled: i128, digits, scale| Expr::Literal(Decimal128(Some(unscaled), digits, scale), None);
+    let decimal =
+        |unscaled: i128, digits, scale| Expr::Literal(Decimal128(Some(unscaled), digits, scale), None);
     let seconds = DataType::Timestamp(datafusion::arrow::datatypes::TimeUnit::Second, None);
     let nanos = DataType::Timestamp(datafusion::arrow::datatypes::TimeUnit::Nanosecond, None);
     for (expr, expected) in [
@@ -174,7 +190,8 @@ fn casts_that_change_values_are_not_looked_through() {
         ),
     ] {
         let found = translate(&expr, &declaration);
-        let shown = found.as_ref().map(|found| crate::predicate::shown::Shown(found, &declaration).to_string());
+        let shown =
+            found.as_ref().map(|found| crate::predicate::shown::Shown(found, &declaration).to_string());
         assert_eq!(shown.as_deref(), expected, "{expr}");
     }
 }

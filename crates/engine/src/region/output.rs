@@ -204,6 +204,7 @@ impl Region {
                 info.compacted_files.clear();
             }
             writer.put_store_info(&info);
+            writer.put_plain_rows();
             outputs.push(output);
             if let Err(error) = writer.finish().await {
                 for output in outputs {

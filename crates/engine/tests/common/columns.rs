@@ -37,6 +37,16 @@ pub struct Found {
     pub count: u64,
 }
 
+impl Found {
+    /// By the first column, the row key: rows of which others had cells come behind those of their stretch.
+    pub fn sort(&mut self) {
+        let key = |row: &Vec<Value>| {
+            if let Some(Value::Raw(key)) = row.first() { key.clone() } else { Bytes::new() }
+        };
+        self.rows.sort_by_key(key);
+    }
+}
+
 impl BatchSink for Found {
     fn may_use(&self, _vectors: &[Option<Arc<Vector>>]) -> bool {
         true
@@ -63,6 +73,7 @@ pub async fn read(region: &Arc<Region>, wanted: &Wanted) -> (Found, Looked) {
     for unit in scan.units().await.unwrap() {
         looked.add(&scan.read(&unit, &mut found).await.unwrap().looked);
     }
+    found.sort();
     (found, looked)
 }
 

@@ -122,7 +122,7 @@ pub(super) async fn stretches(file: &Arc<StoreFile>, reading: &mut Reading) -> R
                 let row = cell::key::row(key);
                 // A row of very many blocks begins but once.
                 let is_behind = starts.last().is_none_or(|(_, start)| start.as_ref() < row);
-                if blocks > 0 && blocks % STRETCH_BLOCKS == 0 && is_behind {
+                if blocks > 0 && blocks.is_multiple_of(STRETCH_BLOCKS) && is_behind {
                     starts.push((blocks, Bytes::copy_from_slice(row)));
                 }
                 blocks += 1;

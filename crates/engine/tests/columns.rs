@@ -58,7 +58,7 @@ async fn load(opened: &Opened, env: &Env, family: &'static [u8], numbers: impl I
     for number in numbers {
         for qualifier in [&b"a"[..], b"b", b"c", b"d"] {
             let chance = env.random.next_u64();
-            if chance % 4 != 0 {
+            if !chance.is_multiple_of(4) {
                 let value = format!("{}", chance % 13);
                 cells.push(cell(number, family, qualifier, LATEST_TIMESTAMP, value.as_bytes()));
             }

@@ -34,6 +34,15 @@ class Cells:
             raise RuntimeError(f"compat.Cells ended at: {line}")
         return None if answer == "done" else answer
 
+    def regions(self, table):
+        """The regions of a table in order: name, first row, row behind the last."""
+        self.tell([f"regions {table}"])
+        self._process.stdin.flush()
+        words = self._process.stdout.readline().split()
+        if not words or words[-1] != "done":
+            raise RuntimeError(f"regions of {table}: {' '.join(words)}")
+        return [tuple(bytes.fromhex(part.strip("-")) for part in word.split(":")) for word in words[:-1]]
+
     def must(self, line):
         refused = self.ask(line)
         if refused:

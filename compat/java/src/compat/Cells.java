@@ -34,9 +34,10 @@ import org.apache.hadoop.hbase.client.TableDescriptorBuilder;
  *   create TABLE FAMILY[,OPTION=VALUE..] .. [/ SPLIT..]
  *   flush TABLE, compact TABLE, settle TABLE         settle: a major compaction that is waited for
  *   major TABLE, split TABLE ROW, merge TABLE NUMBER
+ *   regions TABLE                                    answered with NAME:START:END of each, before `done`
  * </pre>
  *
- * The lines up from `write` are answered by a line: `done`, or `refused` and why.
+ * The lines from `write` on are answered by a line: `done`, or `refused` and why.
  */
 public final class Cells {
   /** Rows of one request. */
@@ -78,6 +79,7 @@ public final class Cells {
       case "major" -> answer(() -> session.admin.majorCompact(table));
       case "settle" -> answer(() -> session.majorCompact(table));
       case "split" -> answer(() -> session.admin.split(table, bytes(words[2])));
+      case "regions" -> answer(() -> System.out.print(regions(table)));
       case "merge" -> answer(() -> merge(table, Integer.parseInt(words[2])));
       default -> throw new IllegalArgumentException(words[0]);
     }
@@ -146,6 +148,19 @@ public final class Cells {
       session.admin.mergeRegionsAsync(new byte[][] {regions.get(first).getEncodedNameAsBytes(),
           regions.get(first + 1).getEncodedNameAsBytes()}, false).get();
     }
+  }
+
+  private String regions(TableName table) throws IOException {
+    StringBuilder found = new StringBuilder();
+    for (RegionInfo region : session.admin.getRegions(table)) {
+      found.append(String.join(":", hexadecimal(region.getRegionName()), hexadecimal(region.getStartKey()),
+          hexadecimal(region.getEndKey()))).append(' ');
+    }
+    return found.toString();
+  }
+
+  private static String hexadecimal(byte[] bytes) {
+    return bytes.length == 0 ? "-" : HexFormat.of().formatHex(bytes);
   }
 
   private static byte[] bytes(String digits) {

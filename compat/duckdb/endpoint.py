@@ -21,6 +21,7 @@ FUNCTIONS = {"count": 0, "sum": 1, "min": 2, "max": 3, "avg": 4, "var_samp": 5, 
 OPERATORS = {"=": 0, "<>": 1, "<": 2, "<=": 3, ">": 4, ">=": 5}
 KEY_PLACE = re.compile(r"row(?:\[(\d+)\.\.(\d*)\])?(?: part (\d+) by (\S+))?")
 # A region that is split or merged is not there for a while.
+AGAIN = re.compile("NotServingRegion|RegionOpening|RegionTooBusy")
 PATIENCE_S = 60
 REGION_NAME = 1
 
@@ -144,8 +145,7 @@ class Server:
             try:
                 answer = messages.parsed(self._call(name, row, asked.message(row, end)))
             except Refused as refused:
-                if "NotServingRegion" not in str(refused) and "RegionTooBusy" not in str(refused) \
-                        or time.monotonic() > begun + PATIENCE_S:
+                if not AGAIN.search(str(refused)) or time.monotonic() > begun + PATIENCE_S:
                     raise
                 self._regions.pop(asked.table.name)
                 time.sleep(0.05)

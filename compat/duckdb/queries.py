@@ -183,7 +183,7 @@ class Maker:
             return as_it_is(column, call)
         if function == "sum":
             exact = column.kind != "real"
-            return Output(call, column.kind, None if exact else SHARE * largest * (1 + len(self.rows)), wraps=column.kind == "whole")
+            return Output(call, column.kind, None if exact else SHARE * largest * (1 + len(self.rows)), wraps=column.kind == "whole" and not self.for_endpoint)
         if function == "avg":
             # The mean of a decimal is one of four digits more.
             digits = 1.01 * 10.0 ** -(column.scale + 4) if column.kind == "decimal" else 0

@@ -57,7 +57,7 @@ class Server:
 def hbase(directory, port_offset=0, heap="1g", patience_s=300, settings=None, pages=False, jvm=(), wait=True):
     """Starts HBase standalone (master, region server and ZooKeeper in one JVM) and waits until it serves.
 
-    With `pages` its region server has its pages; they make a start longer. `jvm` are further options of the JVM.
+    With `pages` its master and its region server have their pages; they make a start longer. `jvm` are further options of the JVM.
     """
     directory = _prepared(directory)
     endpoint = Endpoint(port_offset=port_offset)
@@ -89,7 +89,8 @@ def _hbase_settings(directory, endpoint, pages):
         "hbase.master.port": endpoint.master,
         "hbase.master.hostname": "localhost",
         "hbase.master.ipc.address": endpoint.host,
-        "hbase.master.info.port": -1,
+        "hbase.master.info.port": endpoint.master_pages if pages else -1,
+        "hbase.master.info.bindAddress": endpoint.host,
         "hbase.regionserver.port": endpoint.region_server,
         "hbase.regionserver.hostname": "localhost",
         "hbase.regionserver.ipc.address": endpoint.host,

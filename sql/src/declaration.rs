@@ -4,14 +4,14 @@ use std::collections::{BTreeSet, HashMap};
 
 use bytes::Bytes;
 use cell::schema::TableName;
-use columnar::{Kind, Place};
+use columnar::{Column, Encoding, Kind, Place};
 use datafusion::arrow::datatypes::{DataType, Field, Schema, TimeUnit};
 use datafusion::common::{Constraint, Constraints};
 use datafusion::logical_expr::CreateExternalTable;
-use proto::grampus::Encoding;
+use wire::convert::columns::request::column_message;
 
 use crate::mapping::Mapping;
-use crate::types::{Family, SqlType, encoding_name, kind};
+use crate::types::{Family, SqlType};
 
 /// Options of the table rather than of a column.
 const ENCODING_OPTION: &str = "table.encoding";
@@ -51,7 +51,8 @@ impl Declaration {
     /// # Errors
     /// A sentence that says what is wrong, and how to say it right.
     pub fn of_statement(create: &CreateExternalTable, families: &[Bytes]) -> Result<Declaration, String> {
-        let table = create.locations.first().ok_or("LOCATION is missing: it names the table in the cluster")?;
+        let table =
+            create.locations.first().ok_or("LOCATION is missing: it names the table in the cluster")?;
         let table = TableName::parse(table).map_err(|error| format!("LOCATION '{table}': {error}"))?;
         let mut options = Options::of(&create.options)?;
         let key = key_column(&create.constraints)?;
@@ -67,7 +68,8 @@ impl Declaration {
                 }
                 (None, false) => {
                     let family = options.family(families).map_err(in_column)?;
-                    let place = Place::Cell { family, qualifier: Bytes::copy_from_slice(field.name().as_bytes()) };
+                    let place =
+                        Place::Cell { family, qualifier: Bytes::copy_from_slice(field.name().as_bytes()) };
                     Mapping { place, encoding: None, unit: None }
                 }
             };
@@ -76,9 +78,37 @@ impl Declaration {
         let columns = columns.collect::<Result<Vec<_>, String>>()?;
         options.none_left()?;
         if columns.is_empty() {
-            return Err("a table needs columns: CREATE EXTERNAL TABLE t (id VARCHAR PRIMARY KEY, a BIGINT, ..)".into());
+            return Err(
+                "a table needs columns: CREATE EXTERNAL TABLE t (id VARCHAR PRIMARY KEY, a BIGINT, ..)"
+                    .into(),
+            );
         }
         Ok(Declaration { name: create.name.table().to_string(), table, columns })
+    }
+
+    /// The statement that declares the same.
+    pub fn to_sql(&self) -> String {
+        let name = |name: &str| {
+            let is_plain =
+                |at: usize, c: char| c.is_ascii_lowercase() || c == '_' || (at > 0 && c.is_ascii_digit());
+            match name.chars().enumerate().all(|(at, c)| is_plain(at, c)) {
+                true => name.to_string(),
+                false => format!("\"{}\"", name.replace('"', "\"\"")),
+            }
+        };
+        let quoted = |text: &str| format!("'{}'", text.replace('\'', "''"));
+        let types = self.columns.iter().map(|column| format!("{} {}", name(&column.name), column.sql_type));
+        let options = self.columns.iter().map(|column| {
+            let option = quoted(&format!("{COLUMN_PREFIX}{}", column.name));
+            format!("  {option} {}", quoted(&column.mapping().to_string()))
+        });
+        format!(
+            "CREATE EXTERNAL TABLE {} ({})\nSTORED AS GRAMPUS LOCATION {} OPTIONS (\n{})",
+            name(&self.name),
+            types.collect::<Vec<_>>().join(", "),
+            quoted(&self.table.to_string()),
+            options.collect::<Vec<_>>().join(",\n")
+        )
     }
 
     /// Arrow's schema of its rows.
@@ -109,7 +139,8 @@ impl DeclaredColumn {
         let mut sql_type = SqlType::of_arrow(field.data_type())?;
         if let Some(unit) = mapping.unit {
             let named = sql_type.counted_in(unit);
-            sql_type = named.ok_or_else(|| format!("{sql_type} is not counted in {unit:?}s: only TIMESTAMP is"))?;
+            sql_type =
+                named.ok_or_else(|| format!("{sql_type} is not counted in {unit:?}s: only TIMESTAMP is"))?;
         } else if mapping.encoding == Some(Encoding::PhoenixTimestamp) {
             sql_type = sql_type.counted_in(TimeUnit::Nanosecond).unwrap_or(sql_type);
         }
@@ -124,17 +155,12 @@ impl DeclaredColumn {
             Place::RowPart { .. } if default == Family::Bytes => sql_type.default_encoding(Family::Text),
             _ => sql_type.default_encoding(default),
         });
-        let column = DeclaredColumn {
-            name: field.name().clone(),
-            sql_type,
-            place: mapping.place.clone(),
-            encoding,
-        };
+        let column =
+            DeclaredColumn { name: field.name().clone(), sql_type, place: mapping.place.clone(), encoding };
         match column.sql_type.reads(encoding) {
             true => Ok(column),
             false => {
-                let (wrong, right) =
-                    (encoding_name(encoding), encoding_name(column.sql_type.default_encoding(default)));
+                let (wrong, right) = (encoding.name(), column.sql_type.default_encoding(default).name());
                 Err(format!("{} cannot be read from {wrong}; {right} would do", column.sql_type))
             }
         }
@@ -142,12 +168,17 @@ impl DeclaredColumn {
 
     /// As the system table keeps it: `name TYPE mapping`.
     pub fn to_text(&self) -> String {
+        let name = self.name.replace('\\', "\\x5c").replace(' ', "\\x20");
+        format!("{name} {} {}", self.sql_type, self.mapping())
+    }
+
+    /// Where its values are and how they are written, all said.
+    fn mapping(&self) -> Mapping {
         let unit = match self.sql_type.arrow() {
             DataType::Timestamp(unit, _) => Some(*unit),
             _ => None,
         };
-        let mapping = Mapping { place: self.place.clone(), encoding: Some(self.encoding), unit };
-        format!("{} {} {mapping}", self.name.replace('\\', "\\x5c").replace(' ', "\\x20"), self.sql_type)
+        Mapping { place: self.place.clone(), encoding: Some(self.encoding), unit }
     }
 
     /// Reads what [`DeclaredColumn::to_text`] wrote.
@@ -169,7 +200,7 @@ impl DeclaredColumn {
 
     /// The kind of its values.
     pub fn kind(&self) -> Kind {
-        kind(self.encoding, self.sql_type.scale())
+        self.encoding.kind(self.sql_type.scale())
     }
 
     /// Whether a row may have none.
@@ -180,27 +211,8 @@ impl DeclaredColumn {
 
     /// The column in the endpoint's words.
     pub fn to_proto(&self) -> proto::grampus::Column {
-        let mut column = proto::grampus::Column { encoding: Some(self.encoding.into()), ..Default::default() };
-        if self.sql_type.scale() > 0 {
-            column.scale = Some(self.sql_type.scale().into());
-        }
-        let narrow = |bytes: usize| u32::try_from(bytes).expect("row keys are short");
-        match &self.place {
-            Place::Cell { family, qualifier } => {
-                column.family = Some(family.clone());
-                column.qualifier = Some(qualifier.clone());
-            }
-            Place::RowBytes { offset, length } => {
-                column.row_offset = Some(narrow(*offset));
-                column.row_length = length.map(narrow);
-            }
-            Place::RowPart { offset, separator, part } => {
-                column.row_offset = Some(narrow(*offset));
-                column.row_separator = Some(separator.clone());
-                column.row_part = Some(narrow(*part));
-            }
-        }
-        column
+        let (place, encoding) = (self.place.clone(), self.encoding);
+        column_message(&Column { place, encoding, scale: self.sql_type.scale() })
     }
 }
 
@@ -292,7 +304,10 @@ pub(crate) mod tests {
         let LogicalPlan::Ddl(DdlStatement::CreateExternalTable(create)) = plan else {
             panic!("{sql} creates no external table");
         };
-        Declaration::of_statement(&create, &families.iter().map(|family| (*family).into()).collect::<Vec<_>>())
+        Declaration::of_statement(
+            &create,
+            &families.iter().map(|family| (*family).into()).collect::<Vec<_>>(),
+        )
     }
 
     fn texts(sql: &str) -> Vec<String> {

@@ -14,11 +14,8 @@
 use std::fmt;
 
 use bytes::Bytes;
-use columnar::Place;
+use columnar::{Encoding, Place};
 use datafusion::arrow::datatypes::TimeUnit;
-use proto::grampus::Encoding;
-
-use crate::types::{encoding_name, encoding_of_name};
 
 const UNITS: [(&str, TimeUnit); 4] = [
     ("seconds", TimeUnit::Second),
@@ -45,7 +42,8 @@ impl Mapping {
     /// A sentence that says what is wrong with it.
     pub fn parse(text: &str) -> Result<Mapping, String> {
         let mut words = text.split_whitespace().peekable();
-        let first = words.next().ok_or("where the values are is missing: write 'row' or 'family:qualifier'")?;
+        let first =
+            words.next().ok_or("where the values are is missing: write 'row' or 'family:qualifier'")?;
         let place = match first.strip_prefix("row").filter(|rest| rest.is_empty() || rest.starts_with('[')) {
             Some(bounds) => {
                 let (offset, length) = parse_bounds(bounds)?;
@@ -66,7 +64,7 @@ impl Mapping {
     /// A word behind the place.
     fn take(&mut self, word: &str) -> Result<(), String> {
         let unit = UNITS.iter().find(|(name, _)| word.eq_ignore_ascii_case(name));
-        match (encoding_of_name(word), unit) {
+        match (Encoding::from_name(&word.to_ascii_lowercase()), unit) {
             (Some(encoding), _) if self.encoding.is_none() => self.encoding = Some(encoding),
             (_, Some((_, unit))) if self.unit.is_none() => self.unit = Some(*unit),
             _ => {
@@ -91,7 +89,7 @@ impl fmt::Display for Mapping {
             }
         }
         if let Some(encoding) = self.encoding {
-            write!(f, " {}", encoding_name(encoding))?;
+            write!(f, " {}", encoding.name())?;
         }
         if let Some(unit) = self.unit {
             let (name, _) = UNITS.iter().find(|(_, known)| *known == unit).expect("all units have names");

@@ -1,5 +1,8 @@
 //! The operating system as an [`Env`]: clocks, random numbers, sockets, and tokio's threads.
-#![allow(clippy::disallowed_methods, reason = "these are the clocks, sockets and threads that all others take through Env")]
+#![allow(
+    clippy::disallowed_methods,
+    reason = "these are the clocks, sockets and threads that all others take through Env"
+)]
 
 use std::hash::{BuildHasher, RandomState};
 use std::io;

@@ -2,9 +2,8 @@
 
 use std::fmt;
 
-use columnar::Kind;
+use columnar::{Encoding, Kind};
 use datafusion::arrow::datatypes::{DataType, TimeUnit};
-use proto::grampus::Encoding;
 
 /// Digits of a decimal at most.
 const DECIMAL_DIGITS_MAX: u8 = columnar::column::DECIMAL_DIGITS_MAX;
@@ -85,7 +84,8 @@ impl SqlType {
         use Encoding as E;
         let [bytes, text, ordered, phoenix] = match &self.0 {
             DataType::Boolean => {
-                [E::BytesBoolean, E::TextBoolean, E::OrderedInt8, E::PhoenixBoolean]
+                // OrderedBytes has none of its own.
+                [E::BytesBoolean, E::TextBoolean, E::BytesBoolean, E::PhoenixBoolean]
             }
             DataType::Int8 => [E::BytesByte, E::TextLong, E::OrderedInt8, E::PhoenixTinyint],
             DataType::Int16 => [E::BytesShort, E::TextLong, E::OrderedInt16, E::PhoenixSmallint],
@@ -115,9 +115,8 @@ impl SqlType {
     pub fn reads(&self, encoding: Encoding) -> bool {
         let is_boolean =
             matches!(encoding, Encoding::BytesBoolean | Encoding::TextBoolean | Encoding::PhoenixBoolean);
-        match (&self.0, kind(encoding, self.scale())) {
-            // Numbers stand for truth too: 0 is false.
-            (DataType::Boolean, Kind::Whole) => true,
+        match (&self.0, encoding.kind(self.scale())) {
+            (DataType::Boolean, Kind::Whole) => is_boolean,
             (DataType::Timestamp(..), Kind::Whole) => !is_boolean,
             (DataType::Int8 | DataType::Int16 | DataType::Int32 | DataType::Int64, Kind::Whole) => true,
             (DataType::Float32 | DataType::Float64, Kind::Real) => true,
@@ -189,40 +188,21 @@ impl std::str::FromStr for Family {
     }
 }
 
-/// The kind of values that are written so.
-pub fn kind(encoding: Encoding, scale: u8) -> Kind {
-    use Encoding as E;
-    match encoding {
-        E::Raw | E::OrderedString | E::OrderedBlob | E::OrderedBlobCopy | E::PhoenixChar => Kind::Raw,
-        E::BytesFloat
-        | E::BytesDouble
-        | E::TextDouble
-        | E::OrderedFloat32
-        | E::OrderedFloat64
-        | E::OrderedDouble
-        | E::PhoenixFloat
-        | E::PhoenixDouble => Kind::Real,
-        E::BytesDecimal | E::TextDecimal | E::OrderedDecimal | E::PhoenixDecimal => Kind::Decimal { scale },
-        _ => Kind::Whole,
-    }
-}
-
-/// An encoding's name, as options write it: that of the protocol in small letters.
-pub fn encoding_name(encoding: Encoding) -> String {
-    encoding.as_str_name().to_ascii_lowercase()
-}
-
-/// The encoding of a name.
-pub fn encoding_of_name(name: &str) -> Option<Encoding> {
-    Encoding::from_str_name(&name.to_ascii_uppercase())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     const TYPES: [&str; 11] = [
-        "BOOLEAN", "TINYINT", "SMALLINT", "INT", "BIGINT", "REAL", "DOUBLE", "TIMESTAMP", "BYTEA", "VARCHAR",
+        "BOOLEAN",
+        "TINYINT",
+        "SMALLINT",
+        "INT",
+        "BIGINT",
+        "REAL",
+        "DOUBLE",
+        "TIMESTAMP",
+        "BYTEA",
+        "VARCHAR",
         "DECIMAL(12,2)",
     ];
 
@@ -242,17 +222,10 @@ mod tests {
             let sql_type: SqlType = text.parse().unwrap();
             for family in [Family::Bytes, Family::Text, Family::Ordered, Family::Phoenix] {
                 let encoding = sql_type.default_encoding(family);
-                assert!(sql_type.reads(encoding), "{text} from {}", encoding_name(encoding));
+                assert!(sql_type.reads(encoding), "{text} from {}", encoding.name());
             }
         }
         let varchar: SqlType = "VARCHAR".parse().unwrap();
         assert!(!varchar.reads(Encoding::BytesLong));
-    }
-
-    #[test]
-    fn encodings_go_by_the_names_of_the_protocol() {
-        assert_eq!(encoding_name(Encoding::PhoenixBigint), "phoenix_bigint");
-        assert_eq!(encoding_of_name("Text_Long"), Some(Encoding::TextLong));
-        assert_eq!(encoding_of_name("long"), None);
     }
 }

@@ -4,6 +4,7 @@
 //! * [`mod@canary`]: `grampus canary`, which asks a cluster a little of everything, as HBase's canary does;
 //! * [`mod@records`]: `grampus records`, tables of records with many attributes, added up in several ways;
 //! * [`mod@shell`]: `grampus shell`, HBase's shell over the [`client`] crate;
+//! * [`mod@sql`]: `grampus sql`, which is a binary of its own;
 //! * [`mod@top`]: `grampus top`, what HBase's hbtop shows.
 //!
 //! Knows nothing about: how a server works inside; it talks to one as any client does.
@@ -13,10 +14,12 @@ pub mod canary;
 mod quorum;
 pub mod records;
 pub mod shell;
+pub mod sql;
 pub mod top;
 
 pub use bench::{BenchArguments, bench};
 pub use canary::{CanaryArguments, canary};
 pub use records::{RecordsArguments, records};
 pub use shell::{Interrupts, ShellArguments, shell};
+pub use sql::{SqlArguments, sql};
 pub use top::{TopArguments, top};

@@ -25,6 +25,9 @@ use generator::{FAMILY, Question, Records};
 const LOAD_BATCH: u64 = 100;
 const LOAD_CALLS: usize = 4;
 
+/// Path, class, priority and arguments, of which only the class is named.
+const AGGREGATE_IMPLEMENTATION: &str = "|org.apache.hadoop.hbase.coprocessor.AggregateImplementation||";
+
 /// What to do with records.
 #[derive(Debug, Clone, Args)]
 pub struct RecordsArguments {
@@ -61,6 +64,9 @@ pub struct RecordsArguments {
     /// An attribute of the table's family, where it is made, as COMPRESSION=SNAPPY; may be repeated
     #[arg(long, value_name = "NAME=VALUE", value_parser = crate::bench::attribute)]
     pub attribute: Vec<(String, String)>,
+    /// Make the table with HBase's AggregateImplementation as a coprocessor, which HBase needs for the step endpoint
+    #[arg(long)]
+    pub coprocessor: bool,
     /// The server's process, if it runs on this machine: its processor time is told then
     #[arg(long, value_name = "PID")]
     pub server_pid: Option<u32>,
@@ -166,7 +172,11 @@ impl Run<'_> {
             self.arguments.attribute.iter().fold(family, |family, (name, value)| family.with(name, value));
         let regions = self.arguments.regions;
         let splits: Vec<_> = (1..regions).map(|at| Records::key(self.records.count * at / regions)).collect();
-        admin.create_table(&TableDescriptor::new(self.name.clone()).with_family(family), &splits).await
+        let mut table = TableDescriptor::new(self.name.clone()).with_family(family);
+        if self.arguments.coprocessor {
+            table.attributes.insert("coprocessor$1".into(), AGGREGATE_IMPLEMENTATION.into());
+        }
+        admin.create_table(&table, &splits).await
     }
 
     async fn ask(&self, step: Step) -> Result<(), String> {

@@ -308,7 +308,24 @@ impl Admin {
             if asked.end_key.is_empty() || !end_key.is_empty() && asked.end_key >= end_key {
                 return Ok(());
             }
-            location = self.client.locate(&table, &Position::At(asked.end_key)).await?;
+            let mut retry = Retry::new(self.client.env(), self.client.options());
+            location = self.locate_opened(&table, asked.end_key, &mut retry).await?;
+        }
+    }
+
+    /// Where the region of a row is; waits for one that is just being split or moved.
+    async fn locate_opened(
+        &self,
+        table: &TableName,
+        row: Bytes,
+        retry: &mut Retry<'_>,
+    ) -> Result<Arc<Location>> {
+        let position = Position::At(row);
+        loop {
+            match self.client.locate(table, &position).await {
+                Ok(location) => return Ok(location),
+                Err(error) => retry.pause(error).await?,
+            }
         }
     }
 
@@ -329,8 +346,8 @@ impl Admin {
                 Err(error) => error,
             };
             retry.pause(error).await?;
-            let position = Position::At(location.region.start_key.clone());
-            location = self.client.locate(&location.region.table, &position).await?;
+            let RegionInfo { table, start_key, .. } = location.region.clone();
+            location = self.locate_opened(&table, start_key, &mut retry).await?;
         }
     }
 

@@ -9,10 +9,13 @@
 use std::sync::{Mutex, PoisonError};
 
 use bytes::Bytes;
+use columnar::{Merger, Partial};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use prost::Message;
 use proto::grampus::{AggregateRequest, AggregateResponse, Rows, SelectRequest, SelectResponse, Work};
+use wire::convert::Refused;
+use wire::convert::columns::{request as read, state};
 
 use crate::error::{Error, Result};
 use crate::locations::Location;
@@ -103,7 +106,33 @@ impl Table {
         Ok(parts)
     }
 
-    /// Aggregates the rows of a request in all regions, `parallel` of them at a time. `take` is given each answer as it
+    /// Aggregates the rows of a request in all regions, `parallel` of them at a time, and puts together what they found.
+    /// `progress` is told after each answer how far it is and how many groups there are; what it returns ends the call
+    /// if it is an error, and so a caller has a say in how many groups are kept.
+    ///
+    /// # Errors
+    /// [`Error`], and those of `progress`.
+    pub async fn aggregate<E: From<Error>>(
+        &self,
+        request: &AggregateRequest,
+        parallel: usize,
+        mut progress: impl FnMut(&Progress, &Merger) -> std::result::Result<(), E>,
+    ) -> std::result::Result<Partial, E> {
+        // What cannot be understood here is not asked for.
+        let rows = read::rows(request.rows.as_ref().unwrap_or(&Rows::default())).map_err(refused)?;
+        let plan = read::aggregation(&rows, &request.group_by, &request.aggregate).map_err(refused)?;
+        let mut merger = Merger::default();
+        self.aggregate_parts(request, parallel, |answer, done| {
+            merger
+                .add(state::partial(&answer.group, &plan.aggregates).map_err(refused)?)
+                .map_err(Error::from)?;
+            progress(done, &merger)
+        })
+        .await?;
+        Ok(merger.finish())
+    }
+
+    /// The same without putting together. `take` is given each answer as it
     /// comes, in no order; groups of different answers may have the same key. An error of its ends the call.
     ///
     /// # Errors
@@ -251,6 +280,10 @@ fn sooner(one: &Bytes, other: &Bytes) -> Bytes {
         (_, true) => one.clone(),
         _ => one.min(other).clone(),
     }
+}
+
+fn refused(refused: Refused) -> Error {
+    Error::Malformed(refused.to_string())
 }
 
 fn within(rows: Option<&Rows>, start: Bytes, stop: Bytes) -> Rows {

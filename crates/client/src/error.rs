@@ -56,6 +56,9 @@ pub enum Error {
     /// The procedure did not end in time; it goes on in the cluster.
     #[error("procedure {0} has not ended in time")]
     ProcedureTimedOut(u64),
+    /// What several servers found cannot be put together.
+    #[error(transparent)]
+    Overflow(#[from] columnar::aggregate::Overflow),
     /// The snapshot was not taken in time; the cluster may still be at it.
     #[error("snapshot {0} has not been taken in time")]
     SnapshotTimedOut(String),

@@ -4,6 +4,8 @@ mod accumulator;
 mod distinct;
 mod quantiles;
 
+use std::cmp::Ordering;
+
 pub(crate) use accumulator::Accumulator;
 pub use distinct::Distinct;
 pub use quantiles::Quantiles;
@@ -164,14 +166,10 @@ impl State {
                 }
             }
             (State::Min(own), State::Min(other)) => {
-                if *own == Value::Null || other.compare(own).is_some_and(|order| order.is_lt()) {
-                    own.clone_from(other);
-                }
+                replace_if(own, other, Ordering::is_lt);
             }
             (State::Max(own), State::Max(other)) => {
-                if *own == Value::Null || other.compare(own).is_some_and(|order| order.is_gt()) {
-                    own.clone_from(other);
-                }
+                replace_if(own, other, Ordering::is_gt);
             }
             (State::Variance(own), State::Variance(other)) => own.merge(other),
             (State::Distinct(own), State::Distinct(other)) => own.merge(other),
@@ -179,5 +177,12 @@ impl State {
             _ => {}
         }
         Ok(())
+    }
+}
+
+/// Takes `other` for `own` if that is null, or `other` stands to it as `is_better` says.
+fn replace_if(own: &mut Value, other: &Value, is_better: fn(Ordering) -> bool) {
+    if *own == Value::Null || other.compare(own).is_some_and(is_better) {
+        own.clone_from(other);
     }
 }

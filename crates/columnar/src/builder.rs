@@ -4,9 +4,9 @@ use std::collections::HashMap;
 
 use crate::bits::Bits;
 use crate::column::Column;
-use crate::encoding::{Encoding, Unreadable};
+use crate::encoding::Unreadable;
 use crate::strings::{Raws, Strings};
-use crate::value::{Kind, Value};
+use crate::value::Kind;
 use crate::vector::{Values, Vector};
 
 /// Different strings up to which rows have their places in a dictionary.
@@ -103,13 +103,9 @@ impl VectorBuilder {
     }
 
     fn push_raw(&mut self, bytes: &[u8]) -> Result<(), Unreadable> {
-        if self.column.encoding == Encoding::Raw {
-            self.push_string(bytes);
-            return Ok(());
-        }
-        match self.column.encoding.read(bytes, self.column.scale) {
-            Ok(Value::Raw(string)) => self.push_string(&string),
-            Ok(_) => self.push_null(),
+        match self.column.encoding.read_raw(bytes) {
+            Ok(Some(string)) => self.push_string(&string),
+            Ok(None) => self.push_null(),
             Err(unreadable) => {
                 self.push_null();
                 return Err(self.named(unreadable));

@@ -12,15 +12,13 @@ mod decimal;
 mod ordered;
 mod phoenix;
 mod text;
+mod unreadable;
 
 use std::borrow::Cow;
-use std::fmt::Write;
 
 use crate::value::{Kind, Value};
 use decimal::Fault;
-
-/// Bytes of a value that an error shows.
-const QUOTED_BYTES_MAX: usize = 32;
+pub use unreadable::Unreadable;
 
 /// Declares the encodings once: variant, number in `Columns.proto`, name in SQL.
 macro_rules! encodings {
@@ -116,11 +114,6 @@ encodings! {
     PhoenixChar = 74 "phoenix_char",
 }
 
-/// Bytes that are no value of their column's encoding.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct Unreadable(pub String);
-
 impl Encoding {
     /// Its number in `Columns.proto`.
     pub fn number(self) -> i32 {
@@ -177,11 +170,11 @@ impl Encoding {
     /// are greater than some characters.
     pub fn keeps_order(self) -> bool {
         use Encoding::*;
-        match self {
-            Raw | PhoenixBoolean | PhoenixTinyint | PhoenixSmallint | PhoenixInteger | PhoenixBigint => true,
-            PhoenixDecimal | PhoenixDate | PhoenixTimestamp => true,
-            _ => false,
-        }
+        let phoenix_whole = matches!(
+            self,
+            PhoenixBoolean | PhoenixTinyint | PhoenixSmallint | PhoenixInteger | PhoenixBigint
+        );
+        phoenix_whole || matches!(self, Raw | PhoenixDecimal | PhoenixDate | PhoenixTimestamp)
     }
 
     /// Reads a value.
@@ -273,7 +266,6 @@ impl Encoding {
         };
         match value {
             Ok(value) => Ok(Some(value)),
-            Err(Fault::Scale) => Err(self.unreadable(bytes, &more_than_scale(scale))),
             Err(fault) => self.null(bytes, fault),
         }
     }
@@ -358,30 +350,7 @@ impl Encoding {
             Family::Text | Family::Phoenix => bytes.is_empty(),
             Family::Ordered => ordered::is_null(bytes),
         };
-        if null { Ok(None) } else { Err(self.unreadable(bytes, self.reason(bytes, fault).as_str())) }
-    }
-
-    fn reason(self, bytes: &[u8], fault: Fault) -> String {
-        match self.width() {
-            _ if fault == Fault::Digits => "it has more than 38 digits".to_string(),
-            Some(width) if width != bytes.len() => format!("it has {} bytes, not {width}", bytes.len()),
-            _ if self == Encoding::PhoenixTimestamp => {
-                "it is no time between the years 1678 and 2262, or its nanoseconds are a millisecond or more"
-                    .to_string()
-            }
-            _ => String::new(),
-        }
-    }
-
-    #[cold]
-    fn unreadable(self, bytes: &[u8], reason: &str) -> Unreadable {
-        let separator = if reason.is_empty() { "" } else { ", " };
-        Unreadable(format!("no {}: {}{separator}{reason}", self.name(), quoted(bytes)))
-    }
-
-    #[cold]
-    fn other_kind(self, wanted: &str) -> Unreadable {
-        Unreadable(format!("{} is no encoding of {wanted}", self.name()))
+        if null { Ok(None) } else { Err(self.unreadable(bytes, fault)) }
     }
 }
 
@@ -403,23 +372,4 @@ impl Family {
             Family::Ordered => Some(ordered::write_null()),
         }
     }
-}
-
-fn more_than_scale(scale: u8) -> String {
-    format!("it has more than {scale} digits behind the point: declare the column with a larger scale")
-}
-
-/// The first of the bytes as HBase shows them: what is printable as it is, the others as `\x` and two digits.
-fn quoted(bytes: &[u8]) -> String {
-    let mut text = String::new();
-    for byte in bytes.iter().take(QUOTED_BYTES_MAX) {
-        match byte {
-            b'\\' | ..=0x1f | 0x7f.. => _ = write!(text, "\\x{byte:02X}"),
-            printable => text.push(char::from(*printable)),
-        }
-    }
-    if bytes.len() > QUOTED_BYTES_MAX {
-        _ = write!(text, "... ({} bytes)", bytes.len());
-    }
-    if text.is_empty() { "nothing".to_string() } else { text }
 }

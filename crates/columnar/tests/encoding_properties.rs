@@ -169,7 +169,7 @@ fn errors_say_what_was_found() {
         error(Encoding::TextDouble, &[b'x'; 50]),
         format!("no text_double: {}... (50 bytes)", "x".repeat(32))
     );
-    let fault = "no text_decimal: 1.234, it has more than 2 digits behind the point: declare the column with a larger scale";
+    let fault = "no text_decimal: 1.234, it has more digits behind the point than the column: declare it with a larger scale";
     assert_eq!(error(Encoding::TextDecimal, b"1.234"), fault);
     assert_eq!(error(Encoding::TextDecimal, b"1e99"), "no text_decimal: 1e99, it has more than 38 digits");
 }

@@ -1,7 +1,7 @@
 //! `ColumnService`: groups and aggregates over typed columns, and rows of them. Every region has it; HBase does not.
 //!
 //! * [`aggregate`]: groups, by as many tasks as there are cores;
-//! * [`select`]: rows, in order;
+//! * rows that are selected: [`select`];
 //! * [`turns`]: who of several tasks reads what.
 //!
 //! A call ends when its client leaves, after some time, or when its answer has grown large; the answer then says at which row

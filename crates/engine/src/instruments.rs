@@ -6,6 +6,7 @@
 mod files;
 mod region;
 mod server;
+mod store;
 mod table;
 mod tally;
 
@@ -19,6 +20,7 @@ pub(crate) use files::{CompactionWork, FlushWork};
 pub(crate) use region::RegionCounts;
 pub use region::{Operation, RegionInstruments, Usage};
 pub use server::ServerInstruments;
+pub(crate) use store::{Origin, StoreCounts, StoreReads};
 pub use table::{TableInstruments, TableLatencies, TableWork};
 use tally::Tally;
 

@@ -37,6 +37,7 @@ use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
 use arc_swap::ArcSwap;
 use base::env::Env;
+use base::metrics::Counts;
 use bytes::Bytes;
 use cell::mutation::{Durability, Mutation};
 use cell::region::{RegionInfo, ServerName};
@@ -59,7 +60,7 @@ pub use split_policy::SplitOptions;
 use crate::budget::{FlushReason, Maintenance, MemstoreBudget};
 use crate::compaction::Settings;
 use crate::error::{Error, Result};
-use crate::instruments::{Instruments, RegionInstruments};
+use crate::instruments::{Instruments, RegionInstruments, StoreCounts};
 use crate::mvcc::Mvcc;
 use crate::nonces::Nonces;
 use crate::scanner::{BlockLoader, FamilyRules};
@@ -139,6 +140,8 @@ pub struct Region {
     strays: Mutex<Vec<(usize, String)>>,
     counters: figures::Counters,
     instruments: RegionInstruments,
+    // By store: what reads find there.
+    store_counts: Arc<[Counts<StoreCounts>]>,
 }
 
 /// What the publish lock guards beside the order of things.

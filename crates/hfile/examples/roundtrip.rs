@@ -18,7 +18,7 @@ use std::process::ExitCode;
 
 use cell::schema::{BlockEncoding, BloomType, Compression};
 use cell::{CellOrder, CellType, KeyBuf, KeyValue};
-use hfile::{BloomOptions, ChecksumType, StoreInfo, WriterOptions};
+use hfile::{BloomOptions, ChecksumType, FiltersAsked, StoreInfo, WriterOptions};
 use support::{Owned, Source, all_cells, listed, open, write_with};
 
 const ENCODINGS: [BlockEncoding; 5] = [
@@ -257,8 +257,10 @@ fn compare(bytes: &[u8], expected: &[&str]) -> Result<(), String> {
             source.drive(ask).map_err(|error| error.to_string())
         };
         let is_of_family = matches!(view.kind(), CellType::DeleteFamily | CellType::DeleteFamilyVersion);
-        let has = may(&|source| reader.may_have_row(view.row(), source))?
-            && may(&|source| reader.may_have_column(view.row(), view.qualifier(), source))?
+        let has = may(&|source| reader.may_have_row(view.row(), source, &mut FiltersAsked::default()))?
+            && may(&|source| {
+                reader.may_have_column(view.row(), view.qualifier(), source, &mut FiltersAsked::default())
+            })?
             && (!is_of_family || may(&|source| reader.may_have_delete_family(view.row(), source))?);
         if !has {
             return Err(format!("a Bloom filter denies {}", listed(&view)));

@@ -40,6 +40,8 @@ pub mod names {
     pub const SKIP_RESET_SEQ_ID: &[u8] = b"SKIP_RESET_SEQ_ID";
     /// Our own; HBase reads past names that it does not know.
     pub const READABLE_SINCE: &[u8] = b"GRAMPUS_READABLE_SINCE";
+    /// Our own.
+    pub const PLAIN_ROWS: &[u8] = b"GRAMPUS_PLAIN_ROWS";
 }
 
 const PROTOBUF_MAGIC: &[u8] = b"PBUF";
@@ -96,6 +98,9 @@ pub struct FileInfo {
     /// The oldest sequence id as of which nothing is missing that was visible then, of those cells that went into the
     /// file (`GRAMPUS_READABLE_SINCE`); none if it does not say.
     pub readable_since: Option<u64>,
+    /// Rows in the file, where all its cells are puts without tags (`GRAMPUS_PLAIN_ROWS`): each of them is seen. None if some are
+    /// not, or it does not say.
+    pub plain_rows: Option<u64>,
     /// Names of files whose cells are all in this one (`COMPACTION_EVENT_KEY`).
     pub compacted_files: Vec<String>,
     /// What the general Bloom filter answers for.
@@ -164,6 +169,7 @@ impl FileInfo {
             create_time_ms: number(&raw, names::CREATE_TIME)?,
             bulk_load_time_ms: number(&raw, names::BULK_LOAD_TIME)?,
             skip_reset_seq_id: flag(&raw, names::SKIP_RESET_SEQ_ID),
+            plain_rows: number(&raw, names::PLAIN_ROWS)?.and_then(|rows| u64::try_from(rows).ok()),
             readable_since: number(&raw, names::READABLE_SINCE)?.map(|id| id.max(0) as u64),
             raw,
         })

@@ -48,7 +48,7 @@ pub use cursor::{Cursor, Outline};
 pub use error::{Error, Result};
 pub use info::{FileInfo, TimeRange};
 pub use kept::KeepWritten;
-pub use reader::{OpenOptions, Reader};
+pub use reader::{FiltersAsked, OpenOptions, Reader};
 pub use run::{Place, Row, Run};
 pub use source::{BlockRef, BlockSource, Miss, Pinned, Stop};
 pub use trailer::Trailer;

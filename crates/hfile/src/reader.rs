@@ -27,6 +27,8 @@ use crate::info::FileInfo;
 use crate::source::{BlockRef, BlockSource, Miss, Stop};
 use crate::trailer::Trailer;
 
+pub use filters::FiltersAsked;
+
 /// What the opener of a file knows of it already.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct OpenOptions {

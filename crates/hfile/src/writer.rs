@@ -163,6 +163,9 @@ struct Figures {
     time_range: TimeRange,
     earliest_put: i64,
     delete_family_count: u64,
+    rows: u64,
+    // All are puts without tags.
+    is_plain: bool,
 }
 
 impl Writer {
@@ -223,7 +226,8 @@ impl Writer {
         }
         self.block.add(cell).map_err(|fault| fault.at(self.file.path(), self.out.len()))?;
         self.add_to_bloom(cell);
-        self.figures.add(cell);
+        let is_new_row = self.last_key.is_empty() || key::row(&self.last_key) != cell.row();
+        self.figures.add(cell, is_new_row);
         self.last_key.clear();
         self.last_key.extend_from_slice(cell.key);
         Ok(())
@@ -328,6 +332,13 @@ impl Writer {
         self.put_entry(names::COMPACTION_EVENT, compaction_event(&store.compacted_files));
         if let Some(seq_id) = store.readable_since {
             self.put_entry(names::READABLE_SINCE, seq_id.to_be_bytes().to_vec());
+        }
+    }
+
+    /// Tells how many rows the file has, if a count of them need know no more: HBase does not tell it. Behind the last cell.
+    pub fn put_plain_rows(&mut self) {
+        if self.figures.is_plain {
+            self.put_entry(names::PLAIN_ROWS, self.figures.rows.to_be_bytes().to_vec());
         }
     }
 
@@ -511,11 +522,15 @@ impl Figures {
             time_range: TimeRange::EMPTY,
             earliest_put: i64::MAX,
             delete_family_count: 0,
+            rows: 0,
+            is_plain: true,
         }
     }
 
-    fn add(&mut self, cell: &Cell<'_>) {
+    fn add(&mut self, cell: &Cell<'_>, is_new_row: bool) {
         self.entries += 1;
+        self.rows += u64::from(is_new_row);
+        self.is_plain &= cell.kind() == CellType::Put && cell.tags.is_empty();
         self.key_bytes += cell.key.len() as u64;
         self.value_bytes += cell.value.len() as u64;
         self.tags_len_max = self.tags_len_max.max(cell.tags.len());

@@ -13,7 +13,7 @@ use cell::schema::{BlockEncoding, BloomType, Compression};
 use cell::{CellType, KeyValue};
 use fs::memory::MemoryFs;
 use fs::{FilePath, FileReader, FileStatus, FileSystem, FileWriter, Storage};
-use hfile::{BloomOptions, Error, OpenOptions, Reader, WriterOptions};
+use hfile::{BloomOptions, Error, FiltersAsked, OpenOptions, Reader, WriterOptions};
 use support::{Owned, Source, all_cells, open, path, run, vector, write};
 
 /// All that can be read of a file: its cells, and what its filters say of rows that are and are not there.
@@ -25,7 +25,9 @@ fn read_all(bytes: &[u8], rows: &[Vec<u8>]) -> Result<(Vec<Owned>, Vec<bool>), E
     for row in rows {
         // A filter that cannot be read fails once and is done without from then on.
         for _ in 0..2 {
-            if let Ok(may) = source.drive(|source| reader.may_have_row(row, source)) {
+            if let Ok(may) =
+                source.drive(|source| reader.may_have_row(row, source, &mut FiltersAsked::default()))
+            {
                 answers.push(may);
                 break;
             }

@@ -9,7 +9,9 @@ use std::collections::HashSet;
 
 use cell::schema::{BlockEncoding, BloomType, Compression};
 use cell::{CellOrder, CellType, KeyBuf, KeyValue};
-use hfile::{Block, BlockKind, BlockRef, BloomOptions, ChecksumType, KeepWritten, Stop, WriterOptions};
+use hfile::{
+    Block, BlockKind, BlockRef, BloomOptions, ChecksumType, FiltersAsked, KeepWritten, Stop, WriterOptions,
+};
 use proptest::prelude::*;
 use support::{Owned, Source, all_cells, open, own, write};
 
@@ -242,8 +244,8 @@ proptest! {
         let mut source = Source::new(misses, seed);
         for (cell, _) in &cells {
             let cell = cell.view(0);
-            prop_assert!(source.drive(|source| reader.may_have_row(cell.row(), source)).unwrap());
-            let column = source.drive(|source| reader.may_have_column(cell.row(), cell.qualifier(), source));
+            prop_assert!(source.drive(|source| reader.may_have_row(cell.row(), source, &mut FiltersAsked::default())).unwrap());
+            let column = source.drive(|source| reader.may_have_column(cell.row(), cell.qualifier(), source, &mut FiltersAsked::default()));
             prop_assert!(column.unwrap());
             if matches!(cell.kind(), CellType::DeleteFamily | CellType::DeleteFamilyVersion) {
                 let row = source.drive(|source| reader.may_have_delete_family(cell.row(), source));

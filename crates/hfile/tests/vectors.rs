@@ -5,7 +5,7 @@ mod support;
 
 use cell::CellOrder;
 use cell::schema::{BlockEncoding, BloomType, Compression};
-use hfile::{BloomOptions, ChecksumType, Error, StoreInfo, TimeRange, WriterOptions};
+use hfile::{BloomOptions, ChecksumType, Error, FiltersAsked, StoreInfo, TimeRange, WriterOptions};
 use support::{Source, all_cells, hex, listed, open, vector, write_with};
 
 const VECTORS: [&str; 22] = [
@@ -233,8 +233,14 @@ fn bloom_filters_answer_as_hbases_do() {
         let mut source = Source::new(0, 0);
         for (cell, seq_id) in all_cells(&reader).unwrap() {
             let cell = cell.view(seq_id);
-            assert!(source.drive(|source| reader.may_have_row(cell.row(), source)).unwrap());
-            let may = source.drive(|source| reader.may_have_column(cell.row(), cell.qualifier(), source));
+            assert!(
+                source
+                    .drive(|source| reader.may_have_row(cell.row(), source, &mut FiltersAsked::default()))
+                    .unwrap()
+            );
+            let may = source.drive(|source| {
+                reader.may_have_column(cell.row(), cell.qualifier(), source, &mut FiltersAsked::default())
+            });
             assert!(may.unwrap(), "{name}");
             if matches!(cell.type_code(), 10 | 14) {
                 assert!(source.drive(|source| reader.may_have_delete_family(cell.row(), source)).unwrap());
@@ -246,13 +252,19 @@ fn bloom_filters_answer_as_hbases_do() {
         match reader.info().bloom {
             BloomType::Row => {
                 let passed = passed(&mut source, &|source, row| {
-                    source.drive(|source| reader.may_have_row(row, source)).unwrap()
+                    source
+                        .drive(|source| reader.may_have_row(row, source, &mut FiltersAsked::default()))
+                        .unwrap()
                 });
                 assert!(passed < 50, "{name}: {passed} absent rows pass");
             }
             BloomType::RowCol => {
                 let passed = passed(&mut source, &|source, row| {
-                    source.drive(|source| reader.may_have_column(row, b"name", source)).unwrap()
+                    source
+                        .drive(|source| {
+                            reader.may_have_column(row, b"name", source, &mut FiltersAsked::default())
+                        })
+                        .unwrap()
                 });
                 assert!(passed < 50, "{name}: {passed} absent columns pass");
             }
@@ -261,7 +273,15 @@ fn bloom_filters_answer_as_hbases_do() {
     }
     let reader = open(&vector("rowprefix10-bloom").0).unwrap();
     let mut source = Source::new(0, 0);
-    assert!(source.drive(|source| reader.may_have_row(b"user000000zz", source)).unwrap());
-    assert!(!source.drive(|source| reader.may_have_row(b"user100000zz", source)).unwrap());
+    assert!(
+        source
+            .drive(|source| reader.may_have_row(b"user000000zz", source, &mut FiltersAsked::default()))
+            .unwrap()
+    );
+    assert!(
+        !source
+            .drive(|source| reader.may_have_row(b"user100000zz", source, &mut FiltersAsked::default()))
+            .unwrap()
+    );
     assert!(!source.drive(|source| reader.may_have_delete_family(b"user00000000", source)).unwrap());
 }

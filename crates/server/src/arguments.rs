@@ -28,6 +28,8 @@ pub enum Command {
     Start(StartArguments),
     /// HBase's shell: the first commands of it
     Shell(cli::ShellArguments),
+    /// SQL over the cluster's tables, and a port for PostgreSQL's clients: runs grampus-sql, which is built apart
+    Sql(cli::SqlArguments),
     /// Put load on a server and measure it; HBase itself, if you like
     Bench(cli::BenchArguments),
     /// Fill a table with records of many attributes and add them up, in several ways

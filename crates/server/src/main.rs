@@ -45,6 +45,7 @@ fn main() -> ExitCode {
     let outcome = match arguments.command.unwrap_or(Command::Start(arguments.start)) {
         Command::Start(start) => standalone::run(&start),
         Command::Shell(shell) => run_shell(&shell),
+        Command::Sql(sql) => cli::sql(&sql),
         Command::Bench(bench) => run_bench(&bench),
         Command::Records(records) => run_records(&records),
         Command::Top(top) => run_top(&top),

@@ -12,6 +12,7 @@
 mod configuration;
 mod history;
 mod listener;
+mod object_name;
 mod page;
 mod query;
 mod refusal;
@@ -193,7 +194,10 @@ async fn jmx(State(role): OfRole, LooseQuery(query): LooseQuery<HashMap<String, 
         let options = JmxOptions { only: None, descriptions, callback };
         return role.beans(content_type, move |beans, out| {
             let mut jmx = Jmx::new(options, out);
-            beans.show(&|name| pattern.as_ref().is_none_or(|pattern| matches(pattern, name)), &mut jmx);
+            beans.show(
+                &|name| pattern.as_ref().is_none_or(|pattern| object_name::matches(pattern, name)),
+                &mut jmx,
+            );
             jmx.finish();
         });
     };
@@ -207,7 +211,7 @@ async fn jmx(State(role): OfRole, LooseQuery(query): LooseQuery<HashMap<String, 
         let mut attributes = 0;
         let text = Chunks::collected(|out| {
             let mut jmx = Jmx::new(options, out);
-            facts.metrics().show(&|name| name == bean, &mut jmx);
+            facts.metrics().show(&|name| object_name::matches(&bean, name), &mut jmx);
             attributes = jmx.attributes();
             jmx.finish();
         });
@@ -257,43 +261,4 @@ async fn conf(State(role): OfRole, uri: Uri, headers: HeaderMap) -> Response {
 fn json(status: StatusCode, value: &serde_json::Value) -> Response {
     let text = serde_json::to_string_pretty(value).expect("a value made of strings and numbers");
     (status, [(header::CONTENT_TYPE, JSON_TYPE)], text).into_response()
-}
-
-/// Whether `name` fits a JMX pattern: `*` stands for any text, `?` for one character.
-fn matches(pattern: &str, name: &str) -> bool {
-    let (pattern, name): (Vec<char>, Vec<char>) = (pattern.chars().collect(), name.chars().collect());
-    // The classic two-pointer match: on a mismatch go back to the last star and let it take one more character.
-    let (mut at, mut star, mut named, mut taken) = (0, None, 0, 0);
-    while named < name.len() {
-        if at < pattern.len() && (pattern[at] == '?' || pattern[at] == name[named]) && pattern[at] != '*' {
-            at += 1;
-            named += 1;
-        } else if at < pattern.len() && pattern[at] == '*' {
-            star = Some(at);
-            taken = named;
-            at += 1;
-        } else if let Some(last) = star {
-            at = last + 1;
-            taken += 1;
-            named = taken;
-        } else {
-            return false;
-        }
-    }
-    pattern[at..].iter().all(|rest| *rest == '*')
-}
-
-#[cfg(test)]
-mod tests {
-    use super::matches;
-
-    #[test]
-    fn patterns_of_jmx_queries() {
-        assert!(matches("Hadoop:*", "Hadoop:service=HBase,name=Master,sub=Server"));
-        assert!(matches("*:service=HBase,*", "Hadoop:service=HBase,name=Master,sub=Server"));
-        assert!(matches("java.lang:type=Memor?", "java.lang:type=Memory"));
-        assert!(!matches("Hadoop:service=HBase", "Hadoop:service=HBase,name=Master"));
-        assert!(!matches("", "x"));
-        assert!(matches("**", ""));
-    }
 }

@@ -106,9 +106,9 @@ impl Registry {
         self.bean(name, record, tags)
     }
 
-    /// A bean of the Java platform: `java.lang:type=Memory` of kind `Memory`.
-    pub fn platform_bean(&self, kind: &str, modeler_type: &str) -> Arc<Bean> {
-        self.bean(format!("java.lang:type={kind}"), modeler_type, Vec::new())
+    /// A bean that is none of HBase's sources, by its full name: `java.lang:type=Memory` of the Java platform.
+    pub fn platform_bean(&self, name: &str, modeler_type: &str) -> Arc<Bean> {
+        self.bean(name.to_owned(), modeler_type, Vec::new())
     }
 
     fn bean(&self, name: String, modeler_type: &str, tags: Vec<(&'static str, String)>) -> Arc<Bean> {

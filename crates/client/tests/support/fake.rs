@@ -17,9 +17,9 @@ use cell::{CellOrder, KeyValue};
 use client::{Client, ClientOptions, Registry};
 use prost::Message;
 use proto::{
-    FlushRegionRequest, FlushRegionResponse, GetMetaRegionLocationsResponse, GetRequest, GetResponse,
-    MultiRequest, MultiResponse, MutateRequest, MutateResponse, RegionActionResult, RegionLocation,
-    ResultOrException, ScanRequest, ScanResponse,
+    CoprocessorServiceRequest, FlushRegionRequest, FlushRegionResponse, GetMetaRegionLocationsResponse,
+    GetRequest, GetResponse, MultiRequest, MultiResponse, MutateRequest, MutateResponse, RegionActionResult,
+    RegionLocation, ResultOrException, ScanRequest, ScanResponse,
 };
 use rpc::{Call, Failure, Reply, Server, ServerOptions, Service};
 use wire::convert::{from_proto, specified_region};
@@ -52,6 +52,10 @@ pub struct State {
     pub cells_max: usize,
     /// The region that is split, at this key, when it is to be flushed.
     pub split_at_flush: Option<Bytes>,
+    /// Rows after which a call of the columns' endpoint answers and says where to go on.
+    pub endpoint_rows_max: usize,
+    /// The region that is split, at this key, before it answers a call of an endpoint.
+    pub split_at_endpoint: Option<Bytes>,
     /// Regions that were flushed, by their first rows.
     pub flushed: Vec<Bytes>,
     /// Calls by method; `Meta` counts those for `hbase:meta`.
@@ -86,6 +90,8 @@ impl Fake {
             fault_every: 0,
             cells_max: usize::MAX,
             split_at_flush: None,
+            endpoint_rows_max: usize::MAX,
+            split_at_endpoint: None,
             flushed: Vec::new(),
             calls: HashMap::new(),
             scanners: HashMap::new(),
@@ -145,7 +151,7 @@ fn server_name(ports: &[u16], at: usize) -> ServerName {
 }
 
 impl State {
-    fn count(&mut self, what: &str) {
+    pub(super) fn count(&mut self, what: &str) {
         *self.calls.entry(what.to_string()).or_default() += 1;
     }
 
@@ -162,7 +168,7 @@ impl State {
     }
 
     /// The failure that is due, if one is.
-    fn fault(&mut self, method: &str) -> Answer<()> {
+    pub(super) fn fault(&mut self, method: &str) -> Answer<()> {
         self.ordered_fault(method)?;
         if self.fault_every == 0 || !self.roll().is_multiple_of(self.fault_every) {
             return Ok(());
@@ -203,7 +209,7 @@ impl State {
         rows
     }
 
-    fn region(&self, specifier: &proto::RegionSpecifier, server: usize) -> Answer<RegionInfo> {
+    pub(super) fn region(&self, specifier: &proto::RegionSpecifier, server: usize) -> Answer<RegionInfo> {
         let name = specified_region(specifier).unwrap();
         let found = self.regions.iter().find(|(region, _)| region.encoded_name() == name);
         match found {
@@ -225,7 +231,7 @@ impl State {
     }
 
     /// Puts two regions in the place of one, the second one on the first server.
-    fn split(&mut self, region: &RegionInfo, key: Bytes) {
+    pub(super) fn split(&mut self, region: &RegionInfo, key: Bytes) {
         let daughter = |start_key, end_key| {
             RegionInfo::new(region.table.clone(), start_key, end_key, region.region_id + 100)
         };
@@ -306,10 +312,10 @@ fn sort(cells: &mut [KeyValue]) {
 }
 
 /// One server.
-struct Node {
-    at: usize,
+pub(super) struct Node {
+    pub(super) at: usize,
     ports: Vec<u16>,
-    state: Arc<Mutex<State>>,
+    pub(super) state: Arc<Mutex<State>>,
 }
 
 /// Its `ClientMetaService`.
@@ -377,6 +383,7 @@ impl Node {
             "Mutate" => self.mutate(MutateRequest::decode(param).unwrap(), cells),
             "Multi" => self.multi(MultiRequest::decode(param).unwrap(), cells),
             "Scan" => self.scan(ScanRequest::decode(param).unwrap()),
+            "ExecService" => self.endpoint(CoprocessorServiceRequest::decode(param).unwrap()),
             other => panic!("{other} is not asked"),
         }
     }
@@ -559,6 +566,6 @@ fn encode(cells: &[KeyValue]) -> Bytes {
     out.freeze()
 }
 
-fn reply(message: impl Message, cells: Bytes) -> Reply {
+pub(super) fn reply(message: impl Message, cells: Bytes) -> Reply {
     Reply { message: message.encode_to_vec().into(), cells: cells.into(), ..Reply::default() }
 }

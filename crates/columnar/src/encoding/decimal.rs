@@ -16,6 +16,9 @@ const POWERS: [u128; DECIMAL_DIGITS_MAX as usize + 1] = {
     powers
 };
 
+/// Digits that 64 bits hold in any case.
+const SHORT_DIGITS: usize = 18;
+
 /// The least number that has too many digits.
 const BOUND: u128 = POWERS[DECIMAL_DIGITS_MAX as usize];
 
@@ -41,12 +44,13 @@ pub(super) fn scaled(negative: bool, magnitude: u128, exponent: i64, scale: u8) 
         return Ok(0);
     }
     let shift = exponent.saturating_add(i64::from(scale));
-    let power = usize::try_from(shift.unsigned_abs()).ok().and_then(|at| POWERS.get(at));
+    let power = usize::try_from(shift.unsigned_abs()).ok().and_then(|at| POWERS.get(at)).copied();
     let moved = match power {
-        Some(power) if shift >= 0 => magnitude.checked_mul(*power).ok_or(Fault::Digits)?,
-        None if shift >= 0 => return Err(Fault::Digits),
-        Some(power) if magnitude.is_multiple_of(*power) => magnitude / power,
-        _ => return Err(Fault::Scale),
+        Some(1) => magnitude,
+        Some(power) if shift > 0 => magnitude.checked_mul(power).ok_or(Fault::Digits)?,
+        None if shift > 0 => return Err(Fault::Digits),
+        Some(power) => divided(magnitude, power).ok_or(Fault::Scale)?,
+        None => return Err(Fault::Scale),
     };
     if moved >= BOUND {
         return Err(Fault::Digits);
@@ -56,17 +60,53 @@ pub(super) fn scaled(negative: bool, magnitude: u128, exponent: i64, scale: u8) 
     Ok(if negative { -unscaled } else { unscaled })
 }
 
+/// The quotient, if nothing is left over. Mostly both are short, and 128 bits take several times as long.
+fn divided(magnitude: u128, power: u128) -> Option<u128> {
+    match (u64::try_from(magnitude), u64::try_from(power)) {
+        (Ok(magnitude), Ok(power)) => magnitude.is_multiple_of(power).then(|| (magnitude / power).into()),
+        _ => magnitude.is_multiple_of(power).then(|| magnitude / power),
+    }
+}
+
 /// A number that comes digit by digit, from the left.
 #[derive(Default)]
 pub(super) struct Digits {
     significant: u128,
     count: u64,
-    /// Zeros that came after the last other digit.
+    /// Zeros that came behind those.
     zeros: u64,
     too_many: bool,
 }
 
 impl Digits {
+    /// Those of a text, `0` to `9`, of which there are so many.
+    pub(super) fn of_text<'a>(digits: impl Iterator<Item = &'a u8>, count: usize) -> Digits {
+        if count <= SHORT_DIGITS {
+            return Self::short(digits.fold(0, |number, digit| number * 10 + u64::from(digit - b'0')));
+        }
+        let mut long = Digits::default();
+        digits.for_each(|digit| long.push(digit - b'0'));
+        long
+    }
+
+    /// Those of pairs, 0 to 99.
+    pub(super) fn of_pairs(pairs: impl ExactSizeIterator<Item = u8>) -> Digits {
+        if 2 * pairs.len() <= SHORT_DIGITS {
+            return Self::short(pairs.fold(0, |number, pair| number * 100 + u64::from(pair)));
+        }
+        let mut long = Digits::default();
+        for pair in pairs {
+            long.push(pair / 10);
+            long.push(pair % 10);
+        }
+        long
+    }
+
+    fn short(number: u64) -> Digits {
+        let count = number.checked_ilog10().map_or(0, |log| u64::from(log) + 1);
+        Digits { significant: number.into(), count, zeros: 0, too_many: false }
+    }
+
     /// Takes a digit, 0 to 9.
     pub(super) fn push(&mut self, digit: u8) {
         if digit == 0 {
@@ -82,13 +122,8 @@ impl Digits {
         (self.count, self.zeros) = (count, 0);
     }
 
-    /// Takes two digits, 0 to 99.
-    pub(super) fn push_pair(&mut self, pair: u8) {
-        self.push(pair / 10);
-        self.push(pair % 10);
-    }
-
-    /// The number without its last zeros, and how many these are; `None` if it has more than [`DECIMAL_DIGITS_MAX`] digits.
+    /// The number without zeros at its end, and how many these are; `None` if it has more than [`DECIMAL_DIGITS_MAX`] digits. Of
+    /// a short number the zeros may be left in.
     pub(super) fn number(&self) -> Option<(u128, i64)> {
         (!self.too_many).then_some((self.significant, i64::try_from(self.zeros).unwrap_or(i64::MAX)))
     }

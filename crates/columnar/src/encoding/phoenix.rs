@@ -123,8 +123,7 @@ fn pairs_of(bytes: &[u8], exponent: i64, pair: impl Fn(u8) -> u8) -> Result<Plac
     {
         return Err(Fault::Form);
     }
-    let mut digits = Digits::default();
-    bytes.iter().for_each(|byte| digits.push_pair(pair(*byte)));
+    let digits = Digits::of_pairs(bytes.iter().map(|byte| pair(*byte)));
     Ok(Placed { digits, exponent: 2 * (exponent - bytes.len() as i64) })
 }
 

@@ -43,8 +43,8 @@ pub(super) fn double(text: &[u8]) -> Option<f64> {
 pub(super) fn decimal(text: &[u8], scale: u8) -> Result<i128, Fault> {
     let (negative, rest) = signed(text);
     let number = Number::of(rest).ok_or(Fault::Form)?;
-    let mut digits = Digits::default();
-    number.whole.iter().chain(number.fraction).for_each(|digit| digits.push(digit - b'0'));
+    let count = number.whole.len() + number.fraction.len();
+    let digits = Digits::of_text(number.whole.iter().chain(number.fraction), count);
     let behind = i64::try_from(number.fraction.len()).unwrap_or(i64::MAX);
     digits.scaled(negative, number.exponent.saturating_sub(behind), scale)
 }

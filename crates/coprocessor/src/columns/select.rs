@@ -1,4 +1,4 @@
-//! Rows of typed columns, in order.
+//! Rows of typed columns. Answers follow each other as rows do; within one answer a row may stand elsewhere.
 
 use std::sync::Arc;
 

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use cell::CellOrder;
 use cell::query::TimeRange;
 use columnar::Column;
 use hfile::Outline;
@@ -37,8 +36,18 @@ pub struct Wanted {
 #[derive(Clone)]
 pub struct Unit {
     pub(super) rows: RowRange,
-    /// Whose stretch it is, if it is one.
-    pub(super) stretch: Option<Stretch>,
+    pub(super) way: Way,
+}
+
+/// How rows are read.
+#[derive(Clone)]
+pub(super) enum Way {
+    /// As every scan reads them.
+    Merged,
+    /// From the vectors of a stretch, if they are of use.
+    Stretch(Stretch),
+    /// Not at all: all there is to know is that there are so many.
+    Counted(u64),
 }
 
 /// A file, and the stretch of it by the number of its first data block.
@@ -68,67 +77,53 @@ impl RowRange {
     }
 
     /// Whether all rows of `other` are in it.
-    fn contains(&self, other: &RowRange) -> bool {
+    pub(super) fn contains(&self, other: &RowRange) -> bool {
         self.start <= other.start
             && (self.stop.is_empty() || (!other.stop.is_empty() && other.stop <= self.stop))
     }
 }
 
-/// Cuts `range` into units, in order: stretches of the largest files first, then of smaller ones where those have nothing.
-pub(super) async fn units(
-    range: RowRange,
-    files: &[Arc<StoreFile>],
-    reading: &mut Reading,
-) -> Result<Vec<Unit>> {
-    let mut by_size: Vec<&Arc<StoreFile>> =
-        files.iter().filter(|file| file.reader().order() == CellOrder::Plain).collect();
-    by_size.sort_by_key(|file| std::cmp::Reverse(file.len()));
-    let mut outlines = Vec::with_capacity(by_size.len());
-    for file in by_size {
-        outlines.push((file.clone(), stretches(file, reading).await?));
-    }
-    let mut units = Vec::new();
-    fill(range, &outlines, &mut units);
-    Ok(units)
-}
-
-fn fill(range: RowRange, files: &[(Arc<StoreFile>, Vec<(u64, RowRange)>)], units: &mut Vec<Unit>) {
+/// Cuts `range` into units, in order: those of the first file, then of the next ones where it has nothing; the rest is merged.
+pub(super) fn fill(range: RowRange, files: &[Vec<Unit>], units: &mut Vec<Unit>) {
     if range.is_empty() {
         return;
     }
-    let Some(((file, stretches), smaller)) = files.split_first() else {
-        units.push(Unit { rows: range, stretch: None });
+    let Some((first, others)) = files.split_first() else {
+        units.push(Unit { rows: range, way: Way::Merged });
         return;
     };
     let mut start = range.start.clone();
-    for (first_block, rows) in stretches.iter().filter(|(_, rows)| range.contains(rows)) {
-        fill(RowRange { start, stop: rows.start.clone() }, smaller, units);
-        let stretch = Stretch { file: file.clone(), first_block: *first_block };
-        units.push(Unit { rows: rows.clone(), stretch: Some(stretch) });
-        start = rows.stop.clone();
+    for unit in first.iter().filter(|unit| range.contains(&unit.rows)) {
+        fill(RowRange { start, stop: unit.rows.start.clone() }, others, units);
+        start = unit.rows.stop.clone();
+        units.push(unit.clone());
     }
-    fill(RowRange { start, stop: range.stop }, smaller, units);
+    fill(RowRange { start, stop: range.stop }, others, units);
 }
 
-/// The stretches of a file, in order, with the numbers of their first blocks: each begins with the first row that the index
-/// tells of it.
-async fn stretches(file: &StoreFile, reading: &mut Reading) -> Result<Vec<(u64, RowRange)>> {
-    let (Some(first), Some(last)) = (file.reader().first_row(), file.reader().last_row()) else {
-        return Ok(Vec::new());
-    };
-    let mut starts = vec![(0, Bytes::copy_from_slice(first))];
+/// The rows of a file, from its first to its last.
+pub(super) fn rows_of(file: &StoreFile) -> Option<RowRange> {
+    // The row right behind the last.
+    let mut stop = file.reader().last_row()?.to_vec();
+    stop.push(0);
+    Some(RowRange { start: Bytes::copy_from_slice(file.reader().first_row()?), stop: stop.into() })
+}
+
+/// The stretches of a file, in order: each begins with the first row that the index tells of it.
+pub(super) async fn stretches(file: &Arc<StoreFile>, reading: &mut Reading) -> Result<Vec<Unit>> {
+    let Some(rows) = rows_of(file) else { return Ok(Vec::new()) };
+    let mut starts = vec![(0, rows.start)];
     let mut outline: Outline = file.reader().outline();
     let mut blocks = 0_u64;
     loop {
         let miss = match outline.next(reading.blocks()) {
             Ok(None) => break,
             Ok(Some(key)) => {
-                if blocks % STRETCH_BLOCKS == 0 && blocks > 0 {
-                    let row = cell::key::row(key);
-                    // A row of very many blocks begins but once.
-                    if starts.last().is_none_or(|(_, start)| start.as_ref() < row) {
-                        starts.push((blocks, Bytes::copy_from_slice(row)));
-                    }
+                let row = cell::key::row(key);
+                // A row of very many blocks begins but once.
+                let is_behind = starts.last().is_none_or(|(_, start)| start.as_ref() < row);
+                if blocks > 0 && blocks.is_multiple_of(STRETCH_BLOCKS) && is_behind {
+                    starts.push((blocks, Bytes::copy_from_slice(row)));
                 }
                 blocks += 1;
                 reading.step_succeeded();
@@ -139,10 +134,10 @@ async fn stretches(file: &StoreFile, reading: &mut Reading) -> Result<Vec<(u64, 
         };
         reading.load(&miss).await?;
     }
-    // The row right behind the last.
-    let mut end = last.to_vec();
-    end.push(0);
-    let stops = starts.iter().skip(1).map(|(_, row)| row.clone()).chain([Bytes::from(end)]);
-    let stretches = starts.iter().cloned().zip(stops);
-    Ok(stretches.map(|((first_block, start), stop)| (first_block, RowRange { start, stop })).collect())
+    let stops = starts.iter().skip(1).map(|(_, row)| row.clone()).chain([rows.stop]);
+    let unit = |((first_block, start), stop): (&(u64, Bytes), Bytes)| Unit {
+        rows: RowRange { start: start.clone(), stop },
+        way: Way::Stretch(Stretch { file: file.clone(), first_block: *first_block }),
+    };
+    Ok(starts.iter().zip(stops).map(unit).collect())
 }

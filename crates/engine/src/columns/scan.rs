@@ -4,22 +4,20 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use cell::CellOrder;
-use cell::KeyBuf;
 use cell::query::{CellSelection, FamilyColumns, Scan};
-use columnar::{Batch, Vector};
-use hfile::{BlockSource, Miss, Stop};
+use columnar::{Batch, Bits, Column, Encoding, Place, Vector};
+use hfile::{BlockSource, Miss};
 
 use crate::columns::kept::Facts;
 use crate::columns::merged::{BATCH_BYTES, BATCH_ROWS, Merged};
-use crate::columns::plan::{self, RowRange, Stretch, Unit, Wanted};
+use crate::columns::others;
+use crate::columns::plan::{self, RowRange, Stretch, Unit, Wanted, Way};
 use crate::columns::stretch::{self, Shelf};
 use crate::error::Result;
 use crate::mvcc::ReadGuard;
 use crate::region::Region;
-use crate::scanner::{
-    BlockLoader, Blocks, FamilyRules, Keep, Limits, Order, RegionScanner, Runs, Source, Stopped, drive,
-};
-use crate::store::{RegionView, StoreView};
+use crate::scanner::{BlockLoader, Blocks, FamilyRules, Keep, Limits, RegionScanner, Runs, Stopped, drive};
+use crate::store::{RegionView, StoreFile};
 
 /// Takes what a scan of columns finds.
 pub trait BatchSink: Send {
@@ -155,126 +153,138 @@ impl ColumnScan {
         &self.wanted
     }
 
-    /// The rows in order, cut into units of work.
+    /// The rows in order, cut into units of work: stretches of the largest file first.
     ///
     /// # Errors
     /// What reading the indexes of files can fail with.
     pub async fn units(&self) -> Result<Vec<Unit>> {
-        if !self.range.stop.is_empty() && self.range.start >= self.range.stop {
-            return Ok(Vec::new());
+        let mut units = Vec::new();
+        let mut files: Vec<&Arc<StoreFile>> =
+            self.store.iter().flat_map(|at| self.view.stores[*at].files.iter()).collect();
+        files.sort_by_key(|file| std::cmp::Reverse(file.len()));
+        let mut of_files = Vec::with_capacity(files.len());
+        let mut reading = Reading::new(self.region.loader());
+        for file in files {
+            of_files.push(match self.counted(file, &mut reading).await? {
+                Some(counted) => vec![counted],
+                None => plan::stretches(file, &mut reading).await?,
+            });
         }
-        let files = self.store.map_or(&[][..], |at| &self.view.stores[at].files);
-        plan::units(self.range.clone(), files, &mut Reading::new(self.region.loader())).await
+        plan::fill(self.range.clone(), &of_files, &mut units);
+        Ok(units)
+    }
+
+    /// All rows of a file, where nothing is asked of them and it says how many there are.
+    async fn counted(&self, file: &Arc<StoreFile>, reading: &mut Reading) -> Result<Option<Unit>> {
+        let (Some(store), Some(rows), Some(range)) =
+            (self.store, file.reader().info().plain_rows, plan::rows_of(file))
+        else {
+            return Ok(None);
+        };
+        let info = file.reader().info();
+        let is_whole = self.wanted.columns.is_empty() && !file.is_reference() && self.range.contains(&range);
+        let facts = Facts {
+            rows: rows as usize,
+            is_plain: info.bulk_load_time_ms.is_none(),
+            seq_id_max: info.max_memstore_ts,
+            timestamps: (info.time_range.min, info.time_range.max),
+        };
+        if !is_whole || !self.may_take(&facts, &self.region.rules()[store]) {
+            return Ok(None);
+        }
+        let (view, read_point) = (&self.view.stores[store], self.guard.read_point());
+        let others = others::rows_of_others(&range, file, view, read_point, reading).await?;
+        let is_alone = others.is_some_and(|others| others.is_empty());
+        Ok(is_alone.then_some(Unit { rows: range, way: Way::Counted(rows) }))
     }
 
     /// Reads a unit.
     ///
     /// # Errors
-    /// What reading files can fail with; [`Error::BadRequest`] for values that are not as their column says; the sink's.
+    /// What reading files can fail with; [`Error::BadRequest`](crate::Error::BadRequest) for values that are not as their column
+    /// says; the sink's.
     pub async fn read(&self, unit: &Unit, sink: &mut dyn BatchSink) -> Result<ReadUnit> {
-        if let (Some(stretch), Some(store)) = (&unit.stretch, self.store) {
-            let mut reading = Reading::new(self.region.loader());
-            let view = &self.view.stores[store];
-            if self.is_alone(&unit.rows, stretch, view, &mut reading).await?
-                && let Some(looked) =
-                    self.read_stretch(&unit.rows, stretch, store, &mut reading, sink).await?
-            {
+        let (stretch, store) = match (&unit.way, self.store) {
+            (Way::Stretch(stretch), Some(store)) => (stretch, store),
+            (Way::Counted(rows), _) => {
+                sink.rows(*rows);
+                let looked = Looked { skipped: *rows, ..Looked::default() };
                 return Ok(ReadUnit { looked, next_row: None });
             }
-        }
-        self.read_merged(&unit.rows, sink).await
+            _ => return self.read_merged(&unit.rows, sink).await,
+        };
+        let mut reading = Reading::new(self.region.loader());
+        let (view, read_point) = (&self.view.stores[store], self.guard.read_point());
+        let others =
+            others::rows_of_others(&unit.rows, &stretch.file, view, read_point, &mut reading).await?;
+        let Some(others) = others else {
+            return self.read_merged(&unit.rows, sink).await;
+        };
+        let Some(mut looked) = self.read_stretch(unit, stretch, store, &others, &mut reading, sink).await?
+        else {
+            return self.read_merged(&unit.rows, sink).await;
+        };
+        looked.merged += self.read_rows(&others, sink).await?;
+        Ok(ReadUnit { looked, next_row: None })
     }
 
-    /// Whether nothing but the file of `stretch` has cells of these rows.
-    async fn is_alone(
-        &self,
-        rows: &RowRange,
-        stretch: &Stretch,
-        view: &StoreView,
-        reading: &mut Reading,
-    ) -> Result<bool> {
-        let read_point = self.guard.read_point();
-        let memstores = std::iter::once(&view.active).chain(&view.snapshot);
-        let memstores = memstores.filter(|memstore| !memstore.is_empty());
-        let mut others: Vec<Source> =
-            memstores.map(|memstore| Source::memstore(memstore.cursor(), read_point)).collect();
-        for file in view.files.iter().filter(|file| !Arc::ptr_eq(file, &stretch.file)) {
-            if crate::scanner::may_have_rows(file, CellOrder::Plain, &rows.start, &rows.stop) {
-                others.push(Source::file(file, read_point, None));
-            }
-        }
-        let start = KeyBuf::first_on_row(&rows.start);
-        for other in &mut others {
-            other.order(Order::Seek);
-            loop {
-                match other.settle(CellOrder::Plain, start.as_slice(), reading.blocks()) {
-                    Ok(()) => break,
-                    Err(Stop::Failed(error)) => return Err(error.into()),
-                    Err(Stop::Miss(miss)) => reading.load(&miss).await?,
-                }
-            }
-            reading.step_succeeded();
-            if other.cell().is_some_and(|cell| cell.row() < &rows.stop[..]) {
-                return Ok(false);
-            }
-        }
-        Ok(true)
-    }
-
-    /// Reads the rows of a stretch that is alone; `None` if its cells need the scanner's judgement.
+    /// Reads the rows of a stretch, but for those that others have cells of; `None` if its cells need the scanner's judgement.
     async fn read_stretch(
         &self,
-        rows: &RowRange,
+        unit: &Unit,
         stretch: &Stretch,
         store: usize,
+        others: &[Bytes],
         reading: &mut Reading,
         sink: &mut dyn BatchSink,
     ) -> Result<Option<Looked>> {
-        let columns = &self.wanted.columns;
+        let mut columns = self.wanted.columns.clone();
+        let wanted = columns.len();
+        if !others.is_empty() {
+            columns.push(row_key());
+        }
         let shelf = Shelf::of(self.region.loader(), stretch);
-        let known = shelf.known(columns);
+        let known = shelf.known(&columns);
         let rules = &self.region.rules()[store];
-        if known.facts.is_some_and(|facts| !self.may_take(&facts, rules)) {
-            return Ok(None);
-        }
-        if let Some(facts) = known.facts {
-            let skipped = Looked { skipped: facts.rows as u64, ..Looked::default() };
-            if columns.is_empty() {
-                sink.rows(facts.rows as u64);
-                return Ok(Some(skipped));
-            }
-            if !sink.may_use(&known.vectors) {
-                return Ok(Some(skipped));
-            }
-        }
-        let missing: Vec<_> = columns
-            .iter()
-            .zip(&known.vectors)
-            .filter(|(_, vector)| vector.is_none())
-            .map(|(column, _)| column.clone())
-            .collect();
         let mut looked = Looked::default();
+        if let Some(facts) = known.facts {
+            if !self.may_take(&facts, rules) {
+                return Ok(None);
+            }
+            let is_of_use = wanted == 0 || sink.may_use(&known.vectors[..wanted]);
+            if !is_of_use || columns.is_empty() {
+                looked.skipped = facts.rows as u64;
+                if is_of_use {
+                    sink.rows(facts.rows as u64);
+                }
+                return Ok(Some(looked));
+            }
+        }
+        let is_missing = |(_, vector): &(_, &Option<Arc<Vector>>)| vector.is_none();
+        let missing: Vec<Column> =
+            columns.iter().zip(&known.vectors).filter(is_missing).map(|(column, _)| column.clone()).collect();
         let (mut facts, mut built) = (known.facts, Vec::new().into_iter());
         if facts.is_none() || !missing.is_empty() {
-            let (seen, vectors) = stretch::build(&shelf, rows, &missing, reading).await?;
+            let (seen, vectors) = stretch::build(&shelf, &unit.rows, &missing, reading).await?;
             if !self.may_take(&seen, rules) {
                 return Ok(None);
             }
             looked.built = 1;
             (facts, built) = (Some(seen), vectors.into_iter());
         }
-        let rows = facts.map_or(0, |facts| facts.rows);
-        looked.in_vectors = rows as u64;
-        if columns.is_empty() {
-            sink.rows(rows as u64);
-            return Ok(Some(looked));
+        let len = facts.map_or(0, |facts| facts.rows);
+        let kept = known.vectors.into_iter();
+        let vectors: Vec<Arc<Vector>> =
+            kept.map(|kept| kept.or_else(|| built.next()).expect("built what was missing")).collect();
+        let rows = vectors.get(wanted).map(|keys| others::all_but(others, keys));
+        let count = rows.as_ref().map_or(len, Bits::count);
+        looked.in_vectors = count as u64;
+        match wanted {
+            0 => sink.rows(count as u64),
+            _ => {
+                sink.batch(&Batch { len, columns: &vectors[..wanted], rows: rows.as_ref() })?;
+            }
         }
-        let vectors: Vec<Arc<Vector>> = known
-            .vectors
-            .into_iter()
-            .map(|kept| kept.or_else(|| built.next()).expect("built what was missing"))
-            .collect();
-        sink.batch(&Batch { len: rows, columns: &vectors, rows: None })?;
         Ok(Some(looked))
     }
 
@@ -288,32 +298,43 @@ impl ColumnScan {
             && least >= rules.oldest_unexpired(self.now_ms)
     }
 
+    /// Reads single rows, merged from all that has cells of them; tells how many are there.
+    async fn read_rows(&self, rows: &[Bytes], sink: &mut dyn BatchSink) -> Result<u64> {
+        if rows.is_empty() {
+            return Ok(0);
+        }
+        let mut merged = Merged::new(&self.wanted.columns);
+        for row in rows {
+            let scan = Scan {
+                start_row: row.clone(),
+                stop_row: row.clone(),
+                include_stop_row: true,
+                selection: self.selection(),
+                ..Scan::default()
+            };
+            let mut scanner = self.scanner(&scan)?;
+            while drive(&mut scanner, &mut Limits::default(), &mut merged).await?.stopped
+                != Stopped::Exhausted
+            {}
+        }
+        self.give(&mut merged, sink).map(|(count, _)| count)
+    }
+
     /// Reads rows as a scan does.
     async fn read_merged(&self, rows: &RowRange, sink: &mut dyn BatchSink) -> Result<ReadUnit> {
-        let scan = Scan {
+        let mut scanner = self.scanner(&Scan {
             start_row: rows.start.clone(),
             stop_row: rows.stop.clone(),
             selection: self.selection(),
             ..Scan::default()
-        };
-        let guard = self.region.mvcc().register_reader(Some(self.guard.read_point()));
-        let stores = self.region.rules().iter().zip(&self.view.stores);
-        let loader = self.region.loader().clone();
-        let mut scanner = RegionScanner::new(stores, self.region.order(), &scan, guard, self.now_ms, loader)?;
+        })?;
         let mut merged = Merged::new(&self.wanted.columns);
         let mut looked = Looked::default();
         loop {
             let mut limits = Limits { rows: BATCH_ROWS, bytes: BATCH_BYTES, ..Limits::default() };
             let progress = drive(&mut scanner, &mut limits, &mut merged).await?;
-            let count = merged.len() as u64;
-            let (_, vectors) = merged.take()?;
+            let (count, goes_on) = self.give(&mut merged, sink)?;
             looked.merged += count;
-            let goes_on = if self.wanted.columns.is_empty() {
-                sink.rows(count);
-                true
-            } else {
-                count == 0 || sink.batch(&Batch { len: count as usize, columns: &vectors, rows: None })?
-            };
             if progress.stopped == Stopped::Exhausted {
                 return Ok(ReadUnit { looked, next_row: None });
             }
@@ -325,10 +346,35 @@ impl ColumnScan {
         }
     }
 
+    /// Gives what was merged to the sink: how many rows, and whether it wants more.
+    fn give(&self, merged: &mut Merged, sink: &mut dyn BatchSink) -> Result<(u64, bool)> {
+        let count = merged.len();
+        let (_, vectors) = merged.take()?;
+        if vectors.is_empty() {
+            sink.rows(count as u64);
+            return Ok((count as u64, true));
+        }
+        let goes_on = count == 0 || sink.batch(&Batch { len: count, columns: &vectors, rows: None })?;
+        Ok((count as u64, goes_on))
+    }
+
+    /// A scanner at the scan's moment.
+    fn scanner(&self, scan: &Scan) -> Result<RegionScanner> {
+        let guard = self.region.mvcc().register_reader(Some(self.guard.read_point()));
+        let stores = self.region.rules().iter().zip(&self.view.stores);
+        let loader = self.region.loader().clone();
+        RegionScanner::new(stores, self.region.order(), scan, guard, self.now_ms, loader)
+    }
+
     fn selection(&self) -> CellSelection {
         let whole = |family: &Bytes| FamilyColumns { family: family.clone(), qualifiers: None };
         let mut columns: Vec<FamilyColumns> = self.wanted.families.iter().map(whole).collect();
         columns.sort_by(|left, right| left.family.cmp(&right.family));
         CellSelection { columns, time_range: self.wanted.time_range, ..CellSelection::default() }
     }
+}
+
+/// The whole row key, as it is.
+fn row_key() -> Column {
+    Column { place: Place::RowBytes { offset: 0, length: None }, encoding: Encoding::Raw, scale: 0 }
 }

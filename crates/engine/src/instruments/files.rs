@@ -18,6 +18,7 @@ pub(crate) struct FlushWork {
 /// A compaction that ended.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct CompactionWork {
+    /// Whether it was to take all files, and did; not one that happened to.
     pub(crate) is_major: bool,
     pub(crate) took: Duration,
     pub(crate) input_files: u64,
@@ -25,6 +26,8 @@ pub(crate) struct CompactionWork {
     pub(crate) output_files: u64,
     /// Cells in these.
     pub(crate) output_cells: u64,
+    /// Serialized bytes of these.
+    pub(crate) output_cell_bytes: u64,
     pub(crate) output_bytes: u64,
 }
 

@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use base::metrics::{Counts, Times};
+use cell::mutation::MutationKind;
 
 use crate::instruments::files::{CompactionWork, FlushWork};
 use crate::instruments::tally::Tally;
@@ -173,6 +174,16 @@ impl RegionInstruments {
         }
     }
 
+    /// Changes of this kind were made together with others or on a condition, which is noted for itself.
+    pub fn note_made(&self, kind: MutationKind) {
+        self.counts.increment(|of| match kind {
+            MutationKind::Put => &of.puts,
+            MutationKind::Delete => &of.deletes,
+            MutationKind::Increment => &of.increments,
+            MutationKind::Append => &of.appends,
+        });
+    }
+
     /// So many Gets ended, at least one, each of which took so long.
     pub fn note_gets(&self, gets: u32, took: Duration) {
         self.server.get.record_many(took, gets);
@@ -264,7 +275,7 @@ impl RegionInstruments {
             (&server.compacted_cells, &server.compacted_cells_bytes)
         };
         cells.add(compaction.output_cells);
-        bytes.add(compaction.output_bytes);
+        bytes.add(compaction.output_cell_bytes);
         self.counts.add(|of| &of.compacted_bytes, compaction.input_bytes);
         self.counts.add(|of| &of.compacted_files, compaction.input_files);
     }

@@ -77,7 +77,7 @@ base::instruments! {
         compacted_output_bytes: Counter = "compactedOutputBytes" in Bytes,
         /// Cells that minor compactions wrote.
         compacted_cells: Counter = "compactedCellsCount",
-        /// Bytes of their files.
+        /// Their bytes, unpacked.
         compacted_cells_bytes: Counter = "compactedCellsSize" in Bytes,
         /// How long a major compaction took.
         major_compaction_time: Times = "MajorCompactionTime",
@@ -95,7 +95,7 @@ base::instruments! {
         major_compacted_output_bytes: Counter = "majorCompactedOutputBytes" in Bytes,
         /// Cells that major compactions wrote.
         major_compacted_cells: Counter = "majorCompactedCellsCount",
-        /// Bytes of their files.
+        /// Their bytes, unpacked.
         major_compacted_cells_bytes: Counter = "majorCompactedCellsSize" in Bytes,
         /// Mutations that were not to be in the log.
         unlogged_mutations: Counter = "mutationsWithoutWALCount",

@@ -181,23 +181,25 @@ impl Region {
         };
         let Some(mut outputs) = written else { return Ok(0) };
         let left_out: Vec<_> = outputs.iter_mut().map(Output::take_left_out).collect();
+        let cell_bytes = outputs.iter().map(|output| output.cell_bytes).sum();
         let outputs = self.move_outputs_in(at, outputs).await?;
         self.log_compaction(at, inputs, &outputs).await?;
         self.publish_compaction(at, inputs, &outputs)?;
         self.counters.compactions.fetch_add(1, Relaxed);
         let work = CompactionWork {
-            is_major: selected.choice.is_all,
+            is_major: selected.choice.is_major,
             took: self.services.env.clock.monotonic() - started,
             input_files: inputs.len() as u64,
             input_bytes: selected.bytes(),
             output_files: outputs.len() as u64,
             output_cells: outputs.iter().map(|file| file.cell_count()).sum(),
+            output_cell_bytes: cell_bytes,
             output_bytes: outputs.iter().map(|file| file.len()).sum(),
         };
         self.instruments.note_compaction(&work);
         info!(
             region = %self.name, family = %selected.family().escape_ascii(), inputs = work.input_files,
-            all = work.is_major, bytes_before = work.input_bytes, outputs = work.output_files,
+            all = selected.choice.is_all, bytes_before = work.input_bytes, outputs = work.output_files,
             bytes = work.output_bytes, took = ?work.took, "compacted"
         );
         let merged = inputs.len();

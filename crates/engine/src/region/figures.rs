@@ -111,6 +111,16 @@ pub struct StoreFigures {
     pub bloom_bytes: u64,
     /// Bytes of its memstores.
     pub memstore_bytes: u64,
+    /// Rows read since open all of whose cells came from memory.
+    pub memstore_reads: u64,
+    /// Rows read since open that had cells in files.
+    pub mixed_reads: u64,
+    /// Looks into Bloom filters since open.
+    pub filter_looks: u64,
+    /// Those that said no.
+    pub filter_negatives: u64,
+    /// Files, since open, whose filters would have been asked if they had any.
+    pub filters_missing: u64,
 }
 
 impl Region {
@@ -124,7 +134,8 @@ impl Region {
     /// The figures now.
     pub fn figures(&self) -> RegionFigures {
         let view = self.view.load();
-        let stores = self.families().iter().zip(&view.stores).map(|(family, store)| StoreFigures {
+        let of_families = self.families().iter().zip(&*self.store_counts);
+        let stores = of_families.zip(&view.stores).map(|((family, counts), store)| StoreFigures {
             family: family.name.clone(),
             files: store.files.len(),
             file_bytes: store.files.iter().map(|file| file.len()).sum(),
@@ -141,6 +152,11 @@ impl Region {
             index_bytes: store.files.iter().map(|file| file.reader().trailer().data_index_plain_bytes).sum(),
             bloom_bytes: store.files.iter().map(|file| file.reader().bloom_bytes()).sum(),
             memstore_bytes: store.memstore_bytes(),
+            memstore_reads: counts.get(|of| &of.memstore_reads),
+            mixed_reads: counts.get(|of| &of.mixed_reads),
+            filter_looks: counts.get(|of| &of.filter_looks),
+            filter_negatives: counts.get(|of| &of.filter_negatives),
+            filters_missing: counts.get(|of| &of.filters_missing),
         });
         let (counters, counts) = (&self.counters, self.instruments.counts());
         RegionFigures {

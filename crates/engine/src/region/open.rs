@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use arc_swap::ArcSwap;
+use base::metrics::Counts;
 use cell::region::RegionInfo;
 use cell::schema::{FamilyDescriptor, TableDescriptor};
 use fs::{FilePath, FileSystem};
@@ -110,6 +111,7 @@ impl Region {
         let site = &services.options.compaction;
         let settings_of = |family| Settings::of(&table, family, site, flush_bytes);
         let compaction_settings = families.iter().map(settings_of).collect();
+        let store_counts = families.iter().map(|_| Counts::default()).collect();
         Arc::new_cyclic(|this| Region {
             number: next_number(),
             durability: durability_of(&table),
@@ -148,6 +150,7 @@ impl Region {
             strays: Mutex::default(),
             counters: figures::Counters::default(),
             instruments,
+            store_counts,
         })
     }
 

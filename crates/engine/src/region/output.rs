@@ -41,6 +41,8 @@ pub(super) struct Output {
     name: String,
     file_id: u64,
     left_out: Vec<LeftOut>,
+    /// Serialized bytes of its cells.
+    pub(super) cell_bytes: u64,
 }
 
 impl Output {
@@ -147,6 +149,7 @@ impl Region {
                 Entry::Vacant(entry) => entry.insert(self.begin_writing(at, merge).await?),
             };
             writing.writer.append(&cell).await?;
+            writing.output.cell_bytes += cell.serialized_len() as u64;
             let read = (cell.key.len() + cell.value.len()) as u64;
             if cells.is_warm() {
                 writing.writer.keep_block();
@@ -177,7 +180,7 @@ impl Region {
         let name = layout::store::random_name(&*self.services.env.random);
         let path = self.store_dir(at).join(&name);
         let file_id = self.services.loader.file_id(&path, self.caching(at));
-        let output = Output { store: at, name, file_id, left_out: Vec::new() };
+        let output = Output { store: at, name, file_id, left_out: Vec::new(), cell_bytes: 0 };
         match self.create_file(&output, merge).await {
             Ok(writer) => Ok(Writing { output, writer }),
             Err(error) => {
@@ -204,6 +207,7 @@ impl Region {
                 info.compacted_files.clear();
             }
             writer.put_store_info(&info);
+            writer.put_plain_rows();
             outputs.push(output);
             if let Err(error) = writer.finish().await {
                 for output in outputs {

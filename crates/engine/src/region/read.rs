@@ -97,6 +97,7 @@ impl Region {
             scanner.seed(&scan, self.services.env.random.next_u64())?;
         }
         scanner.account(self.services.env.clock.clone());
+        scanner.count(self.store_counts.clone());
         Ok(scanner)
     }
 
@@ -158,7 +159,9 @@ impl Region {
     fn read_row_now(&self, get: &Get, sink: &mut dyn ResultSink) -> Result<Read> {
         let mut plan = self.row_plan(&get.selection);
         let (view, read_point) = self.view_now();
-        self.read_row(&get.row, &mut plan, &mut Aim::at_row(&get.row), &view, read_point, sink)
+        let read = self.read_row(&get.row, &mut plan, &mut Aim::at_row(&get.row), &view, read_point, sink)?;
+        plan.tell_reads(&self.store_counts);
+        Ok(read)
     }
 
     /// How rows are read for a selection now.
@@ -251,6 +254,7 @@ impl Region {
         let (mut plan, mut aim) = (self.row_plan(&get.selection), Aim::at_row(&get.row));
         if self.read_row(&get.row, &mut plan, &mut aim, &view, u64::MAX, &mut found)? == Read::Whole {
             self.instruments.note_rows_scanned(1);
+            plan.tell_reads(&self.store_counts);
             return Ok(found);
         }
         let (stores, now_ms) = (self.rules.iter().zip(&view.stores), self.now_ms());
@@ -260,6 +264,7 @@ impl Region {
         let mut scanner = RegionScanner::new(stores, self.table.order(), &scan, guard, now_ms, loader)?;
         scanner.limit_rows(self.options().row_bytes_max);
         scanner.account(self.services.env.clock.clone());
+        scanner.count(self.store_counts.clone());
         warm.iter().for_each(|block| scanner.supply(block.clone()));
         while scanner.next(&mut Limits::default(), &mut found)?.stopped != Stopped::Exhausted {}
         self.instruments.note_rows_scanned(1);

@@ -49,8 +49,8 @@ impl Region {
 
     /// The plan for `get`, which is `last` if that is for one that asks for the same.
     fn plan_for<'p>(&self, get: &Get, last: &'p mut Option<RowPlan>) -> &'p mut RowPlan {
-        if last.as_ref().is_some_and(|last| !last.is_of(&get.selection)) {
-            *last = None;
+        if let Some(mut other) = last.take_if(|last| !last.is_of(&get.selection)) {
+            other.tell_reads(&self.store_counts);
         }
         last.get_or_insert_with(|| self.row_plan(&get.selection))
     }
@@ -100,7 +100,14 @@ impl Reads<'_> {
         let (view, read_point) = self.region.view_now();
         (self.view, self.read_point) = (Guard::into_inner(view), read_point);
         // The region may have closed meanwhile, and more may have expired.
+        self.tell_reads();
         (self.plan, self.is_checked) = (None, false);
+    }
+
+    fn tell_reads(&mut self) {
+        if let Some(plan) = &mut self.plan {
+            plan.tell_reads(&self.region.store_counts);
+        }
     }
 }
 
@@ -108,5 +115,6 @@ impl Drop for Reads<'_> {
     fn drop(&mut self) {
         spent::used(Use::Rows, self.rows_read);
         self.region.instruments.note_rows_got(self.rows_read);
+        self.tell_reads();
     }
 }

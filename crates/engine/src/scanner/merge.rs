@@ -10,7 +10,7 @@
 use std::cmp::Ordering;
 
 use cell::{Cell, CellOrder, CellType, LATEST_TIMESTAMP, OLDEST_TIMESTAMP, key};
-use hfile::{BlockSource, Miss, Run, Stop};
+use hfile::{BlockSource, FiltersAsked, Miss, Run, Stop};
 
 use crate::filter::Hint;
 use crate::scanner::source::{Order, Source};
@@ -62,6 +62,13 @@ impl Merge {
     pub(crate) fn cell(&self) -> Option<Cell<'_>> {
         debug_assert!(self.moving.is_empty(), "settle first");
         self.ready.last().and_then(|at| self.sources[usize::from(*at)].cell())
+    }
+
+    /// What filters were asked and nobody was told yet.
+    pub(crate) fn take_asked(&mut self) -> FiltersAsked {
+        let mut asked = FiltersAsked::default();
+        self.sources.iter_mut().for_each(|source| asked += source.take_asked());
+        asked
     }
 
     /// Whether the source that it stands on, or that moves now, is a memstore.

@@ -16,12 +16,14 @@ mod run;
 use std::sync::Arc;
 
 use base::env::Clock;
+use base::metrics::Counts;
 use base::spent::{self, Use};
 use cell::CellOrder;
 use cell::query::Scan;
 use hfile::{Block, Miss, Stop};
 
 use crate::error::{Error, Result};
+use crate::instruments::StoreCounts;
 use crate::mvcc::ReadGuard;
 use crate::scanner::blocks::Blocks;
 use crate::scanner::judge::Step;
@@ -92,6 +94,8 @@ pub struct RegionScanner {
     runs: Runs,
     // By which its waits are measured.
     clock: Option<Arc<dyn Clock>>,
+    // Which are told what was read: those of all stores of the region.
+    counts: Option<Arc<[Counts<StoreCounts>]>>,
     guard: ReadGuard,
 }
 
@@ -141,7 +145,7 @@ impl RegionScanner {
         let mut filter =
             scan.selection.filter.as_ref().map(|_| RowFilter::new(scan, now_ms as u64)).transpose()?;
         let (mut wanted, mut joined) = (Vec::new(), Vec::new());
-        for (rules, view) in stores {
+        for (at, (rules, view)) in stores.into_iter().enumerate() {
             let Some(qualifiers) = scan.selection.wants(&rules.family) else {
                 continue;
             };
@@ -158,7 +162,8 @@ impl RegionScanner {
                 Turn::Never => continue,
             };
             let read_point = guard.read_point();
-            stores.push(StoreScanner::new(view.clone(), order, rules, scan, qualifiers, read_point, now_ms));
+            let store = StoreScanner::new(view.clone(), order, rules, scan, qualifiers, read_point, now_ms);
+            stores.push(store.at(at));
         }
         let essential = wanted.len();
         wanted.append(&mut joined);
@@ -191,6 +196,7 @@ impl RegionScanner {
             blocks: Blocks::new(loader),
             runs: Runs::default(),
             clock: None,
+            counts: None,
             guard,
         })
     }
@@ -230,6 +236,17 @@ impl RegionScanner {
             filter.sample(clock.clone());
         }
         self.clock = Some(clock);
+    }
+
+    /// Tells `counts`, of all stores of the region in order of names, what is read.
+    pub(crate) fn count(&mut self, counts: Arc<[Counts<StoreCounts>]>) {
+        self.counts = Some(counts);
+    }
+
+    fn tell_reads(&mut self) {
+        if let Some(counts) = &self.counts {
+            self.stores.iter_mut().for_each(|store| store.tell_reads(counts));
+        }
     }
 
     /// A long stretch is behind: notes where its cells lay.
@@ -308,6 +325,7 @@ impl RegionScanner {
         assert!(!self.resting, "wake it first");
         loop {
             if let Some(stopped) = self.advance(limits, sink)? {
+                self.tell_reads();
                 return Ok(Progress {
                     stopped,
                     mid_row: self.row_returned && matches!(self.phase, Phase::Row(_)),
@@ -512,6 +530,7 @@ impl RegionScanner {
             let step = match step {
                 Stepped::Cell(step) => step,
                 Stepped::RowDone => {
+                    store.note_row();
                     at += 1;
                     self.result.bytes = 0;
                     continue;
@@ -626,10 +645,12 @@ impl RegionScanner {
             if reached == Stopped::Time {
                 self.pending = Some(Stopped::Time);
             }
+            self.stores[at].note_row();
             self.end_row(limits, sink);
             return Ok(None);
         }
         self.phase = Phase::Row(at);
+        self.stores[at].note_row();
         self.end_result(true, limits, sink);
         // A full batch ends its result; whether it ends the call too, the limits say.
         Ok(if reached == Stopped::Results { used_up(limits) } else { Some(reached) })

@@ -9,8 +9,9 @@ use std::sync::Arc;
 
 use cell::query::Get;
 use cell::{Cell, CellOrder, key};
-use hfile::{BlockSource, Row, Run, Stop};
+use hfile::{BlockSource, FiltersAsked, Row, Run, Stop};
 
+use crate::instruments::Origin;
 use crate::scanner::matcher::{Match, Matcher};
 use crate::scanner::merge::{Merge, set_first_on_column, set_first_on_row, set_last_on_column};
 use crate::scanner::row_plan::{Qualifiers, RowPlan, StorePlan};
@@ -88,11 +89,14 @@ impl<'a> RowRead<'a> {
         sink: &mut dyn ResultSink,
     ) -> Result<Read, hfile::Error> {
         let Some(stores) = plan.stores() else { return Ok(Read::Left) };
-        for plan in stores {
+        for at in 0..stores.len() {
+            let plan = &mut stores[at];
             let Err(halt) = self.read_store(plan, &views[plan.store], sink) else { continue };
             if self.begun {
                 sink.rollback_row();
             }
+            // Who reads the row now tells of it.
+            stores[..at].iter_mut().for_each(|plan| plan.reads.forget_row(plan.origin));
             return match halt {
                 Halt::NotSimple => Ok(Read::Left),
                 Halt::Failed(error) => Err(error),
@@ -114,21 +118,26 @@ impl<'a> RowRead<'a> {
         self.find(plan, view, &mut found)?;
         let matcher = &mut plan.matcher;
         let (order, blocks, target) = (self.order, self.blocks, Vec::new());
-        match found.first {
-            None => Ok(()),
+        let asked = found.asked;
+        let origin = match found.first {
+            None => Origin::Nowhere,
             Some(Place::Run(run, _)) if found.others.is_empty() => {
-                self.write(RunCells { run, order, target }, matcher, sink)
+                self.write(RunCells { run, order, target }, matcher, sink)?
             }
             Some(Place::Source(source)) if found.others.is_empty() => {
-                self.write(SourceCells { source, order, target, blocks }, matcher, sink)
+                self.write(SourceCells { source, order, target, blocks }, matcher, sink)?
             }
             Some(first) => {
                 let places = std::iter::once(first).chain(found.others);
                 let sources = places.map(|place| self.source_of(place)).collect::<Result<_, _>>()?;
                 let merge = Merge::of_settled(order, sources);
-                self.write(MergedCells { merge, blocks }, matcher, sink)
+                self.write(MergedCells { merge, blocks }, matcher, sink)?
             }
-        }
+        };
+        plan.origin = origin;
+        plan.reads.note_row(origin);
+        plan.reads.note_filters(asked);
+        Ok(())
     }
 
     /// Finds where there are cells of the row.
@@ -150,7 +159,7 @@ impl<'a> RowRead<'a> {
             several |= files.peek().is_some();
             // The only file is searched at once: its Bloom filter is of use only where blocks have to be loaded.
             let few = || matcher.qualifiers().filter(|wanted| wanted.len() <= BLOOM_COLUMNS_MAX);
-            if several && !may_have(file.reader(), row, few(), self.blocks)? {
+            if several && !may_have(file.reader(), row, few(), self.blocks, &mut found.asked)? {
                 continue;
             }
             found.add(self.place_in(file)?);
@@ -191,13 +200,14 @@ impl<'a> RowRead<'a> {
         }
     }
 
-    /// Judges the cells of the row, and writes those that pass.
+    /// Judges the cells of the row, and writes those that pass. Says where they were.
     fn write(
         &mut self,
         mut cells: impl RowCells,
         matcher: &mut Matcher<Qualifiers>,
         sink: &mut dyn ResultSink,
-    ) -> Result<(), Halt> {
+    ) -> Result<Origin, Halt> {
+        let mut origin = Origin::Nowhere;
         matcher.begin_row();
         while let Some(cell) = cells.cell().filter(|cell| cell.row() == self.row) {
             let cost = cell.len_without_tags() + CELL_COST;
@@ -208,6 +218,7 @@ impl<'a> RowRead<'a> {
                     sink.begin_result(false);
                 }
                 sink.cell(&cell);
+                origin.add(|| cells.is_in_memstore());
             }
             match verdict {
                 Match::IncludeAndNextRow | Match::NextRow => break,
@@ -217,7 +228,7 @@ impl<'a> RowRead<'a> {
                 }
             }
         }
-        Ok(())
+        Ok(origin)
     }
 }
 
@@ -227,6 +238,8 @@ struct Found<'v> {
     // Apart: mostly there is no other.
     first: Option<Place<'v>>,
     others: Vec<Place<'v>>,
+    // What filters of files were asked on the way.
+    asked: FiltersAsked,
 }
 
 /// Cells of the row in one memstore or file, from the first on.
@@ -248,6 +261,8 @@ impl<'v> Found<'v> {
 /// The cells of a row and what follows them, in order.
 trait RowCells {
     fn cell(&self) -> Option<Cell<'_>>;
+    /// Whether the current cell is in a memstore.
+    fn is_in_memstore(&self) -> bool;
     fn next(&mut self) -> Result<(), Stop>;
     /// Goes behind the current column, or to the column `hint` behind it.
     fn pass_column(&mut self, hint: Option<&[u8]>) -> Result<(), Stop>;
@@ -264,6 +279,11 @@ impl RowCells for RunCells {
     #[inline]
     fn cell(&self) -> Option<Cell<'_>> {
         self.run.cell()
+    }
+
+    #[inline]
+    fn is_in_memstore(&self) -> bool {
+        false
     }
 
     #[inline]
@@ -294,6 +314,11 @@ impl RowCells for SourceCells<'_> {
     #[inline]
     fn cell(&self) -> Option<Cell<'_>> {
         self.source.cell()
+    }
+
+    #[inline]
+    fn is_in_memstore(&self) -> bool {
+        self.source.is_memstore()
     }
 
     #[inline]
@@ -334,6 +359,11 @@ impl RowCells for MergedCells<'_> {
     #[inline]
     fn cell(&self) -> Option<Cell<'_>> {
         self.merge.cell()
+    }
+
+    #[inline]
+    fn is_in_memstore(&self) -> bool {
+        self.merge.is_in_memstore()
     }
 
     #[inline]

@@ -3,9 +3,11 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
+use base::metrics::Counts;
 use bytes::Bytes;
 use cell::query::{CellSelection, TimeRange};
 
+use crate::instruments::{Origin, StoreCounts, StoreReads};
 use crate::scanner::matcher::{Matcher, Versions};
 use crate::scanner::rules::FamilyRules;
 
@@ -24,6 +26,10 @@ pub(super) struct StorePlan {
     pub(super) range: TimeRange,
     pub(super) oldest: i64,
     pub(super) matcher: Matcher<Qualifiers>,
+    /// What the store is to be told of rows that were read.
+    pub(super) reads: StoreReads,
+    /// What that has of the row that was read last.
+    pub(super) origin: Origin,
 }
 
 impl RowPlan {
@@ -60,6 +66,14 @@ impl RowPlan {
         self.stores.as_ref()?.first().map(|plan| plan.store)
     }
 
+    /// Tells the stores what was read; `counts` are those of all stores of the region.
+    #[inline]
+    pub(crate) fn tell_reads(&mut self, counts: &[Counts<StoreCounts>]) {
+        for plan in self.stores.iter_mut().flatten() {
+            plan.reads.tell(&counts[plan.store]);
+        }
+    }
+
     pub(super) fn stores(&mut self) -> Option<&mut [StorePlan]> {
         self.stores.as_deref_mut()
     }
@@ -76,7 +90,14 @@ impl StorePlan {
         let range = selection.time_range_of(&rules.family);
         let versions = Versions { wanted: selection.max_versions, filtered: false };
         let matcher = Matcher::user(rules, qualifiers, range, versions, now_ms);
-        StorePlan { store, range, oldest: rules.oldest_wanted(now_ms), matcher }
+        StorePlan {
+            store,
+            range,
+            oldest: rules.oldest_wanted(now_ms),
+            matcher,
+            reads: StoreReads::default(),
+            origin: Origin::Nowhere,
+        }
     }
 }
 

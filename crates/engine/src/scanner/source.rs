@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use cell::schema::BloomType;
 use cell::{Cell, CellOrder};
-use hfile::{BlockSource, Reader, Run, Stop};
+use hfile::{BlockSource, FiltersAsked, Reader, Run, Stop};
 
 use crate::half::HalfCursor;
 use crate::memstore;
@@ -23,8 +24,13 @@ pub(crate) struct Source {
     // Cells with a greater sequence id are not there.
     visible_to: u64,
     order: Order,
-    // Asked before the file is sought for the first time.
-    bloom: Option<Arc<BloomCheck>>,
+    bloom: Bloom,
+}
+
+/// A file's Bloom filter, which is asked before the file is sought for the first time.
+enum Bloom {
+    Ask(Arc<BloomCheck>),
+    Asked(FiltersAsked),
 }
 
 enum Cursor {
@@ -61,7 +67,12 @@ pub(crate) struct BloomCheck {
 
 impl Source {
     pub(crate) fn memstore(cursor: memstore::Cursor, read_point: u64) -> Source {
-        Source { cursor: Cursor::Memstore(cursor), visible_to: read_point, order: Order::Stay, bloom: None }
+        Source {
+            cursor: Cursor::Memstore(cursor),
+            visible_to: read_point,
+            order: Order::Stay,
+            bloom: Bloom::of(None),
+        }
     }
 
     pub(crate) fn file(file: &StoreFile, read_point: u64, bloom: Option<Arc<BloomCheck>>) -> Source {
@@ -69,7 +80,12 @@ impl Source {
             None => Cursor::File(file.reader().cursor()),
             Some(half) => Cursor::Half(HalfCursor::new(file.reader(), half.clone())),
         };
-        Source { cursor, visible_to: visible_to(file.reader(), read_point), order: Order::Stay, bloom }
+        Source {
+            cursor,
+            visible_to: visible_to(file.reader(), read_point),
+            order: Order::Stay,
+            bloom: Bloom::of(bloom),
+        }
     }
 
     /// Sets where it goes next; it has gone where it was to go before.
@@ -82,6 +98,14 @@ impl Source {
     /// Whether this is where it goes next.
     pub(crate) fn is_ordered(&self, order: Order) -> bool {
         self.order == order
+    }
+
+    /// What its filter was asked and nobody was told yet.
+    pub(crate) fn take_asked(&mut self) -> FiltersAsked {
+        match &mut self.bloom {
+            Bloom::Ask(_) => FiltersAsked::default(),
+            Bloom::Asked(asked) => std::mem::take(asked),
+        }
     }
 
     /// Whether its cells are those of a memstore.
@@ -212,16 +236,17 @@ impl Source {
     }
 
     fn check_bloom(&mut self, blocks: &dyn BlockSource) -> Result<(), Stop> {
-        let Some(check) = &self.bloom else { return Ok(()) };
+        let Bloom::Ask(check) = &self.bloom else { return Ok(()) };
         let file = match &self.cursor {
             Cursor::File(cursor) => cursor.file(),
             Cursor::Half(cursor) => cursor.file(),
             Cursor::Memstore(_) | Cursor::Nothing => return Ok(()),
         };
-        if !check.may_have(file, blocks)? {
+        let mut asked = FiltersAsked::default();
+        if !check.may_have(file, blocks, &mut asked)? {
             self.cursor = Cursor::Nothing;
         }
-        self.bloom = None;
+        self.bloom = Bloom::Asked(asked);
         Ok(())
     }
 }
@@ -237,13 +262,25 @@ pub(crate) fn all_visible(reader: &Reader, read_point: u64) -> bool {
     reader.info().max_memstore_ts <= read_point && reader.info().bulk_load_time_ms.is_none()
 }
 
-impl BloomCheck {
-    fn may_have(&self, file: &Arc<Reader>, blocks: &dyn BlockSource) -> Result<bool, Stop> {
-        may_have(file, &self.row, self.qualifiers.as_deref(), blocks)
+impl Bloom {
+    fn of(check: Option<Arc<BloomCheck>>) -> Bloom {
+        check.map_or(Bloom::Asked(FiltersAsked::default()), Bloom::Ask)
     }
 }
 
-/// What the file's Bloom filter says of the row, or of these columns of it.
+impl BloomCheck {
+    fn may_have(
+        &self,
+        file: &Arc<Reader>,
+        blocks: &dyn BlockSource,
+        asked: &mut FiltersAsked,
+    ) -> Result<bool, Stop> {
+        may_have(file, &self.row, self.qualifiers.as_deref(), blocks, asked)
+    }
+}
+
+/// What the file's Bloom filter says of the row, or of these columns of it. What was asked is added to `asked` in the end: none of it
+/// where more is needed first, for then all is asked again.
 ///
 /// # Errors
 /// [`Stop::Miss`] if a part of the filter is needed.
@@ -252,12 +289,26 @@ pub(crate) fn may_have(
     row: &[u8],
     qualifiers: Option<&[Bytes]>,
     blocks: &dyn BlockSource,
+    asked: &mut FiltersAsked,
 ) -> Result<bool, Stop> {
-    let Some(qualifiers) = qualifiers else {
-        return file.may_have_row(row, blocks);
+    let mut now = FiltersAsked::default();
+    let may_have = match qualifiers.filter(|_| file.info().bloom == BloomType::RowCol) {
+        None => file.may_have_row(row, blocks, &mut now)?,
+        Some(qualifiers) => may_have_any(file, row, qualifiers, blocks, &mut now)?,
     };
+    *asked += now;
+    Ok(may_have)
+}
+
+fn may_have_any(
+    file: &Arc<Reader>,
+    row: &[u8],
+    qualifiers: &[Bytes],
+    blocks: &dyn BlockSource,
+    asked: &mut FiltersAsked,
+) -> Result<bool, Stop> {
     for qualifier in qualifiers {
-        if file.may_have_column(row, qualifier, blocks)? {
+        if file.may_have_column(row, qualifier, blocks, asked)? {
             return Ok(true);
         }
     }

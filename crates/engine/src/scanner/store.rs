@@ -1,11 +1,13 @@
 //! The scan of one store: its merge, who judges the cells, and where it goes from each.
 
+use base::metrics::Counts;
 use bytes::Bytes;
 use cell::CellOrder;
 use cell::query::Scan;
 use hfile::{BlockSource, Stop};
 
 use crate::filter::{Misfit, ScanFilter};
+use crate::instruments::{Origin, StoreCounts, StoreReads};
 use crate::scanner::filtered::Followed;
 use crate::scanner::judge::{Judge, Judgement, Step};
 use crate::scanner::matcher::Match;
@@ -30,6 +32,12 @@ pub(crate) struct StoreScanner {
     view: Option<StoreView>,
     // Where it goes on after a rest; none if nobody has sent it anywhere.
     place: Option<Place>,
+    // Which of the region's stores it is.
+    at: usize,
+    // Where the cells of the current row are that passed.
+    origin: Origin,
+    // What the store is to be told.
+    reads: StoreReads,
 }
 
 /// What became of the next cell of a row.
@@ -62,7 +70,15 @@ impl StoreScanner {
             back_to: None,
             view: Some(view),
             place: None,
+            at: 0,
+            origin: Origin::default(),
+            reads: StoreReads::default(),
         }
+    }
+
+    /// It is the region's store of this index.
+    pub(crate) fn at(self, at: usize) -> StoreScanner {
+        StoreScanner { at, ..self }
     }
 
     /// The family that it reads.
@@ -88,6 +104,25 @@ impl StoreScanner {
         if let Some(place) = self.place.take() {
             self.merge.go_to(place);
         }
+    }
+
+    /// Rows were walked through that had cells in a file.
+    pub(crate) fn note_walked(&mut self, has_cells: bool) {
+        if has_cells {
+            self.reads.note_row(Origin::Files);
+        }
+    }
+
+    /// The row ends here, or its result does.
+    #[inline]
+    pub(crate) fn note_row(&mut self) {
+        self.reads.note_row(std::mem::take(&mut self.origin));
+    }
+
+    /// Tells the stores of the region what was read; `counts` are theirs.
+    pub(crate) fn tell_reads(&mut self, counts: &[Counts<StoreCounts>]) {
+        self.reads.note_filters(self.merge.take_asked());
+        self.reads.tell(&counts[self.at]);
     }
 
     /// A row begins; this store may have cells of it or not.
@@ -145,6 +180,9 @@ impl StoreScanner {
         }
         match (self.judge.judge(&cell, filter.as_deref_mut(), output), filter) {
             (Judgement::Step(step, verdict), _) => {
+                if matches!(step, Step::Written(_)) {
+                    self.origin.add(|| self.merge.is_in_memstore());
+                }
                 self.go_on(verdict, goes_on);
                 Ok(Stepped::Cell(step))
             }
@@ -176,6 +214,7 @@ impl StoreScanner {
     fn end_row(&mut self, filter: Option<&mut ScanFilter>) -> Stepped {
         if self.visited && filter.is_some_and(|filter| filter.is_done()) {
             self.row_done = true;
+            self.reads.note_filters(self.merge.take_asked());
             self.merge.close();
         }
         Stepped::RowDone

@@ -37,6 +37,16 @@ pub struct Found {
     pub count: u64,
 }
 
+impl Found {
+    /// By the first column, the row key: rows of which others had cells come behind those of their stretch.
+    pub fn sort(&mut self) {
+        let key = |row: &Vec<Value>| {
+            if let Some(Value::Raw(key)) = row.first() { key.clone() } else { Bytes::new() }
+        };
+        self.rows.sort_by_key(key);
+    }
+}
+
 impl BatchSink for Found {
     fn may_use(&self, _vectors: &[Option<Arc<Vector>>]) -> bool {
         true
@@ -63,8 +73,12 @@ pub async fn read(region: &Arc<Region>, wanted: &Wanted) -> (Found, Looked) {
     for unit in scan.units().await.unwrap() {
         looked.add(&scan.read(&unit, &mut found).await.unwrap().looked);
     }
+    found.sort();
     (found, looked)
 }
+
+/// Values of a row by family and qualifier.
+type Cells = BTreeMap<(Vec<u8>, Vec<u8>), Bytes>;
 
 /// The same by a scan of cells.
 pub async fn expected(region: &Region, wanted: &Wanted) -> Vec<Vec<Value>> {
@@ -82,14 +96,13 @@ pub async fn expected(region: &Region, wanted: &Wanted) -> Vec<Vec<Value>> {
         ..Scan::default()
     };
     let list = region.scan_all(&scan).await.unwrap();
-    let mut rows: BTreeMap<Vec<u8>, BTreeMap<(Vec<u8>, Vec<u8>), Bytes>> = BTreeMap::new();
+    let mut rows: BTreeMap<Vec<u8>, Cells> = BTreeMap::new();
     for (cell, _) in &list.cells {
         let cell = cell.view(0);
         let column = (cell.family().to_vec(), cell.qualifier().to_vec());
         rows.entry(cell.row().to_vec()).or_default().insert(column, cell.value.to_vec().into());
     }
-    let value = |row: &[u8], cells: &BTreeMap<(Vec<u8>, Vec<u8>), Bytes>, column: &Column| match &column.place
-    {
+    let value = |row: &[u8], cells: &Cells, column: &Column| match &column.place {
         Place::Cell { family, qualifier } => cells
             .get(&(family.to_vec(), qualifier.to_vec()))
             .map_or(Value::Null, |value| Value::Raw(value.clone())),

@@ -178,7 +178,7 @@ impl Answering<'_> {
         let kinds = Kinds::of(&mutations);
         let changed = region.change(checked.as_ref(), mutations).await;
         match condition {
-            Some(_) => timed.end_checked(&changed, None),
+            Some(_) => timed.end_checked(&changed, None, kinds),
             None => timed.end_batch(kinds),
         };
         let changed = changed.map_err(|error| java_exception(&error))?;

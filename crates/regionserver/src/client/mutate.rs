@@ -8,7 +8,7 @@ use wire::exception::Answer;
 
 use super::charge::Charge;
 use super::results::Results;
-use super::timed::Timed;
+use super::timed::{Kinds, Timed};
 use super::{Answered, CallContext};
 use crate::errors::java_exception;
 use crate::quotas::Planned;
@@ -48,9 +48,11 @@ pub(super) async fn mutate(
         response.processed = Some(true);
         return Ok((response, block));
     }
-    let changed = region.change(condition.as_ref(), vec![mutation]).await;
+    let mutations = vec![mutation];
+    let kinds = Kinds::of(&mutations);
+    let changed = region.change(condition.as_ref(), mutations).await;
     charge(match condition {
-        Some(_) => timed.end_checked(&changed, Some(kind)),
+        Some(_) => timed.end_checked(&changed, Some(kind), kinds),
         None => timed.end(kind),
     });
     let changed = changed.map_err(|error| java_exception(&error))?;

@@ -23,12 +23,19 @@ pub(super) struct Timed<'a> {
 pub(super) struct Kinds {
     puts: bool,
     deletes: bool,
+    increments: bool,
+    appends: bool,
 }
 
 impl Kinds {
     pub(super) fn of(mutations: &[Mutation]) -> Kinds {
         let any = |kind| mutations.iter().any(|mutation| mutation.kind == kind);
-        Kinds { puts: any(MutationKind::Put), deletes: any(MutationKind::Delete) }
+        Kinds {
+            puts: any(MutationKind::Put),
+            deletes: any(MutationKind::Delete),
+            increments: any(MutationKind::Increment),
+            appends: any(MutationKind::Append),
+        }
     }
 }
 
@@ -76,14 +83,23 @@ impl<'a> Timed<'a> {
         if kinds.deletes {
             self.note(Operation::DeleteBatch, took);
         }
+        self.note_made(kinds.increments, MutationKind::Increment);
+        self.note_made(kinds.appends, MutationKind::Append);
         now
     }
 
-    /// A change on a condition was made or not, or failed; `kind` if it was one change. When.
+    fn note_made(&self, is_made: bool, kind: MutationKind) {
+        if is_made {
+            self.region.instruments().note_made(kind);
+        }
+    }
+
+    /// Changes of these kinds on a condition were made or not, or failed; `kind` if it was one change. When.
     pub(super) fn end_checked(
         self,
         changed: &engine::error::Result<Changed>,
         kind: Option<MutationKind>,
+        kinds: Kinds,
     ) -> Duration {
         let (now, took) = self.ended();
         self.note(Operation::CheckAndMutate, took);
@@ -94,6 +110,10 @@ impl<'a> Timed<'a> {
         }
         if let Ok(changed) = changed {
             self.region.instruments().note_check(changed.matched);
+            self.note_made(changed.matched && kinds.puts, MutationKind::Put);
+            self.note_made(changed.matched && kinds.deletes, MutationKind::Delete);
+            self.note_made(changed.matched && kinds.increments, MutationKind::Increment);
+            self.note_made(changed.matched && kinds.appends, MutationKind::Append);
         }
         now
     }

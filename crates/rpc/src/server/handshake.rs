@@ -124,6 +124,8 @@ async fn read_header(
     }
     let mut bytes = vec![0; len];
     stream.read_exact(&mut bytes).await?;
+    // As in HBase, which does not count the preamble.
+    server.instruments().received.add((size_of::<u32>() + len) as u64);
     let accepted = accept_header(server, ConnectionHeader::decode(&bytes)?, peer, local);
     if let Err(Refusal::Compressor(class)) = &accepted {
         answer_and_close(stream, &preamble::unsupported_compressor(class)).await?;

@@ -125,6 +125,7 @@ const SHOWN: &[&[Declared]] = &[
     regions::OneRegion::DECLARED,
     tables::AllTables::DECLARED,
     tables::OneTable::DECLARED,
+    regions::OneStore::DECLARED,
     TableWork::DECLARED,
     TableLatencies::DECLARED,
     region_server::MemoryFigures::DECLARED,

@@ -11,17 +11,17 @@ use base::process::Process;
 /// Shows them in a process that may have `limit_bytes`.
 pub(super) fn show(registry: &Registry, limit_bytes: u64) {
     let started = Started::now(registry.clock());
-    let add = |kind, modeler_type, source| registry.platform_bean(kind, modeler_type).add(source);
-    add("Runtime", "sun.management.RuntimeImpl", Arc::new(started));
-    add("Memory", "sun.management.MemoryImpl", Arc::new(Memory { limit_bytes }));
+    let add = |name, modeler_type, source| registry.platform_bean(name, modeler_type).add(source);
+    add("java.lang:type=Runtime", "sun.management.RuntimeImpl", Arc::new(started));
+    add("java.lang:type=Memory", "sun.management.MemoryImpl", Arc::new(Memory { limit_bytes }));
     add(
-        "OperatingSystem",
+        "java.lang:type=OperatingSystem",
         "com.sun.management.internal.OperatingSystemImpl",
         Arc::new(OperatingSystem::default()),
     );
-    add("Threading", "com.sun.management.internal.HotSpotThreadImpl", Arc::new(Threading));
+    add("java.lang:type=Threading", "com.sun.management.internal.HotSpotThreadImpl", Arc::new(Threading));
     add(
-        "GarbageCollector,name=None",
+        "java.lang:name=None,type=GarbageCollector",
         "com.sun.management.internal.GarbageCollectorExtImpl",
         Arc::new(NoCollector),
     );
@@ -107,8 +107,13 @@ impl Source for OperatingSystem {
         scope.plain("OpenFileDescriptorCount", number(process.open_files));
         scope.plain("MaxFileDescriptorCount", number(process.open_files_max));
         scope.plain("CommittedVirtualMemorySize", number(process.virtual_bytes));
-        scope.plain("TotalPhysicalMemorySize", number(process.memory_bytes));
-        scope.plain("FreePhysicalMemorySize", number(process.memory_free_bytes));
+        // Java has had the shorter names since version 14.
+        for (total, free) in
+            [("TotalPhysicalMemorySize", "FreePhysicalMemorySize"), ("TotalMemorySize", "FreeMemorySize")]
+        {
+            scope.plain(total, number(process.memory_bytes));
+            scope.plain(free, number(process.memory_free_bytes));
+        }
         scope.plain("TotalSwapSpaceSize", number(process.swap_bytes));
         scope.plain("FreeSwapSpaceSize", number(process.swap_free_bytes));
     }
@@ -126,7 +131,7 @@ impl Source for Threading {
     }
 }
 
-/// `java.lang:type=GarbageCollector,name=None`, for those who add up what all collectors did.
+/// `java.lang:name=None,type=GarbageCollector`, for those who add up what all collectors did.
 struct NoCollector;
 
 impl Source for NoCollector {

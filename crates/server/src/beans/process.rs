@@ -145,6 +145,11 @@ pub(super) fn show(registry: &Registry, identity: &Identity, role: &'static str)
     });
     of_process.read(|| NoVirtualMachine);
     platform::show(registry, limit_bytes);
+    // It starts and stops HBase's metrics, and shows nothing.
+    registry.platform_bean(
+        "Hadoop:service=HBase,name=MetricsSystem,sub=Control",
+        "org.apache.hadoop.metrics2.impl.MetricsSystemImpl",
+    );
     registry.hbase_bean("ugi", "UgiMetrics").read(|| NoLogins);
     let of_sinks = registry.hbase_bean("metricssystem", "MetricsSystem,sub=Stats");
     of_sinks.read(move || SinkFigures { active: sinks.into(), all: sinks.into() });

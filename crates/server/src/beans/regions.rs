@@ -7,7 +7,7 @@ use base::env::{Clock, Env};
 use base::metrics::{Scope, Source};
 use cell::schema::TableName;
 use engine::Region;
-use engine::region::RegionFigures;
+use engine::region::{RegionFigures, StoreFigures};
 
 use crate::beans::look;
 use crate::beans::sums::Ages;
@@ -64,6 +64,29 @@ base::figures! {
     }
 }
 
+base::figures! {
+    /// What is said of a store; names are the ends of HBase's, behind `Namespace_NS_table_T_region_R_store_F_metric_` in
+    /// `RegionServer,sub=Regions`, and of all stores of a family behind `Namespace_NS_table_T_columnfamily_F_metric_`.
+    pub(super) struct OneStore in "RegionServer,sub=Tables" {
+        /// Rows read all of whose cells came from memory. A row that is answered in parts counts in each.
+        memstore_reads: Gauge<u64> = "memstoreOnlyRowReadsCount",
+        /// Rows read that had cells in files.
+        mixed_reads: Gauge<u64> = "mixedRowReadsCount",
+    }
+}
+
+impl OneStore {
+    /// Those of these stores together.
+    pub(super) fn of<'a>(stores: impl IntoIterator<Item = &'a StoreFigures>) -> OneStore {
+        let mut sum = OneStore::default();
+        for store in stores {
+            sum.memstore_reads.0 += store.memstore_reads;
+            sum.mixed_reads.0 += store.mixed_reads;
+        }
+        sum
+    }
+}
+
 base::absent! {
     /// What is not kept of each region here.
     pub(super) struct NotOfRegions in "RegionServer,sub=Regions" {
@@ -95,23 +118,36 @@ impl Regions {
 }
 
 impl Source for Regions {
-    fn show(&self, scope: &mut Scope<'_>) {
+    fn show(&self, scope_of: &mut Scope<'_>) {
         let now_ms = self.clock.now_ms();
         let mut prefix = String::new();
-        for (region, figures) in self.regions.look(scope.now()).regions() {
+        for (region, figures) in self.regions.look(scope_of.now()).regions() {
             put_prefix(&mut prefix, &region);
-            let mut scope = scope.named(&prefix);
+            let mut scope = scope_of.named(&prefix);
             one_region(figures, now_ms).show(&mut scope);
             NotOfRegions.show(&mut scope);
+            for store in &figures.stores {
+                put_store_prefix(&mut prefix, &region, store);
+                OneStore::of([store]).show(&mut scope_of.named(&prefix));
+            }
         }
     }
 }
 
+fn put_store_prefix(prefix: &mut String, region: &Region, store: &StoreFigures) {
+    put_region(prefix, region);
+    write!(prefix, "_store_{}_metric_", String::from_utf8_lossy(&store.family)).expect("text grows");
+}
+
 fn put_prefix(prefix: &mut String, region: &Region) {
+    put_region(prefix, region);
+    prefix.push_str("_metric_");
+}
+
+fn put_region(prefix: &mut String, region: &Region) {
     prefix.clear();
-    let info = region.info();
-    put_table(prefix, &info.table);
-    write!(prefix, "_region_{}_metric_", region.encoded_name()).expect("text grows");
+    put_table(prefix, &region.info().table);
+    write!(prefix, "_region_{}", region.encoded_name()).expect("text grows");
 }
 
 /// HBase's name of a table in names of attributes.

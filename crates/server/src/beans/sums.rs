@@ -31,6 +31,12 @@ base::figures! {
         index_bytes: Gauge<u64> = "staticIndexSize" in Bytes,
         /// Bytes of all Bloom filters, unpacked.
         bloom_bytes: Gauge<u64> = "staticBloomSize" in Bytes,
+        /// Looks of gets into Bloom filters. Where the row's block is in memory the only file is searched at once.
+        filter_looks: Gauge<u64> = "bloomFilterRequestsCount",
+        /// Those that said that there is nothing.
+        filter_negatives: Gauge<u64> = "bloomFilterNegativeResultsCount",
+        /// Files that have no Bloom filter to look into.
+        filters_missing: Gauge<u64> = "bloomFilterEligibleRequestsCount",
         /// Rows read by gets and scans.
         reads: Counted = "readRequestCount",
         /// Rows that filters kept from clients.
@@ -63,6 +69,9 @@ impl Sums {
             reference_files: of_stores(|store| store.reference_files as u64).into(),
             index_bytes: of_stores(|store| store.index_bytes).into(),
             bloom_bytes: of_stores(|store| store.bloom_bytes).into(),
+            filter_looks: of_stores(|store| store.filter_looks).into(),
+            filter_negatives: of_stores(|store| store.filter_negatives).into(),
+            filters_missing: of_stores(|store| store.filters_missing).into(),
             reads: sum(|region| region.read_requests).into(),
             filtered_reads: sum(|region| region.filtered_reads).into(),
             writes: sum(|region| region.write_requests).into(),

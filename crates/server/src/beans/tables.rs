@@ -1,16 +1,17 @@
 //! Two beans for all tables: attributes of each, named by it.
 
 use std::collections::BTreeMap;
+use std::fmt::Write;
 use std::sync::Arc;
 
 use base::env::{Clock, Env};
 use base::metrics::{Scope, Source};
 use cell::schema::TableName;
-use engine::region::RegionFigures;
+use engine::region::{RegionFigures, StoreFigures};
 use regionserver::RegionServer;
 
 use crate::beans::look;
-use crate::beans::regions::put_table;
+use crate::beans::regions::{OneStore, put_table};
 use crate::beans::sums::Sums;
 
 base::figures! {
@@ -83,6 +84,9 @@ impl Source for Tables {
             Sums::of(regions.iter().copied(), now_ms).show(&mut scope);
             NotOfTables.show(&mut scope);
         }
+        for (table, regions) in &tables {
+            show_families(table, regions, scope);
+        }
         for (table, instruments) in self.regions.server().instruments().tables() {
             instruments.work.show(&mut scope.named(&prefix_of(&table)));
         }
@@ -92,6 +96,19 @@ impl Source for Tables {
 
     fn roll(&self) {
         self.regions.server().instruments().tables().iter().for_each(|(_, of)| of.work.roll());
+    }
+}
+
+fn show_families(table: &TableName, regions: &[&RegionFigures], scope: &mut Scope<'_>) {
+    let mut families: BTreeMap<&[u8], Vec<&StoreFigures>> = BTreeMap::new();
+    for store in regions.iter().flat_map(|region| &region.stores) {
+        families.entry(&store.family).or_default().push(store);
+    }
+    for (family, stores) in families {
+        let mut prefix = String::new();
+        put_table(&mut prefix, table);
+        write!(prefix, "_columnfamily_{}_metric_", String::from_utf8_lossy(family)).expect("text grows");
+        OneStore::of(stores).show(&mut scope.named(&prefix));
     }
 }
 

@@ -122,14 +122,12 @@ impl Finite<'_> {
         is(*last, 0) && others.iter().all(|byte| is(*byte, 1))
     }
 
-    fn pairs(&self) -> impl Iterator<Item = u8> {
+    fn pairs(&self) -> impl ExactSizeIterator<Item = u8> {
         self.pairs.iter().map(|byte| (byte ^ self.turned) >> 1)
     }
 
     fn digits(&self) -> Digits {
-        let mut digits = Digits::default();
-        self.pairs().for_each(|pair| digits.push_pair(pair));
-        digits
+        Digits::of_pairs(self.pairs())
     }
 
     /// The power of ten that the last digit counts.

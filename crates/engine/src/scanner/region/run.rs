@@ -74,6 +74,7 @@ impl RegionScanner {
             return Walked::Left;
         }
         self.rows_seen += 1;
+        self.stores[0].note_walked(self.result.cells > 0);
         self.end_row(limits, sink);
         if self.charge((run.bytes_since(start) + CELL_COST) / COST_PART, limits) {
             self.pending = Some(Stopped::Time);

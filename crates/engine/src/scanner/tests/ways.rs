@@ -1,6 +1,7 @@
 //! The quick ways, rows walked through and Gets without a scanner, against the common one: the same cells, results, flags and
 //! limits left, call by call.
 
+use base::metrics::Counts;
 use cell::filter::{
     Column, Comparator, Compare, CompareOp, Filter, ListOperator, RowRange, SingleColumnValue,
 };
@@ -9,6 +10,7 @@ use proptest::prelude::*;
 
 use super::model::{FAMILIES, ROWS, Rules, build, config, dice, limits, rules, scans, steps};
 use super::*;
+use crate::instruments::StoreCounts;
 use crate::scanner::{Aim, Read, RowPlan, RowRead, drive};
 
 /// Filters that rows may be walked through with, and others.
@@ -78,6 +80,16 @@ fn turn_over(
     }
 }
 
+/// Counts of the stores of a region.
+fn counts() -> Arc<[Counts<StoreCounts>]> {
+    FAMILIES.iter().map(|_| Counts::default()).collect()
+}
+
+/// The rows that were counted in each store: all in memory, and not.
+fn rows_counted(counts: &[Counts<StoreCounts>]) -> Vec<(u64, u64)> {
+    counts.iter().map(|of| (of.get(|of| &of.memstore_reads), of.get(|of| &of.mixed_reads))).collect()
+}
+
 fn file_kind(block_bytes: u32) -> FileKind {
     FileKind { block_bytes, ..FileKind::default() }
 }
@@ -103,6 +115,9 @@ proptest! {
             (scan.reversed, scan.batch) = (false, if filter.is_some() { 0 } else { scan.batch });
             scan.selection.filter = filter.map(Arc::new);
             let (mut walking, mut common) = (region.scanner(&scan), region.scanner(&scan).without_walks());
+            let (of_walking, of_common) = (counts(), counts());
+            walking.count(of_walking.clone());
+            common.count(of_common.clone());
             let (mut walked, mut expected) = (CellList::default(), CellList::default());
             let mut dice = dice(seed);
             loop {
@@ -117,6 +132,7 @@ proptest! {
                 prop_assert_eq!(of(&left), of(&left_expected), "{:?}", scan);
                 prop_assert_eq!(walking.last_row(), common.last_row());
                 prop_assert_eq!(walking.rows_seen_and_returned(), common.rows_seen_and_returned());
+                prop_assert_eq!(rows_counted(&of_walking), rows_counted(&of_common), "{:?}", scan);
                 if progress.stopped == Stopped::Exhausted {
                     break;
                 }
@@ -204,7 +220,9 @@ proptest! {
                 let read_point = scan.read_point.unwrap_or(u64::MAX);
                 let mut expected = CellList::default();
                 let same = Scan { read_point: scan.read_point, ..Scan::of(&get) };
-                now(drive(&mut region.scanner(&same), &mut Limits::default(), &mut expected)).unwrap();
+                let (mut scanner, of_scanner) = (region.scanner(&same), counts());
+                scanner.count(of_scanner.clone());
+                now(drive(&mut scanner, &mut Limits::default(), &mut expected)).unwrap();
                 let mut found = CellList::default();
                 let rules = region.stores.iter().map(|store| &store.rules);
                 let plan = plans.get_or_insert_with(|| RowPlan::of(&selection, rules, NOW_MS));
@@ -217,10 +235,15 @@ proptest! {
                 let read = RowRead::new(&get.row, &mut aim, CellOrder::Plain, read_point, &*region.loader);
                 let read = read.read(plan, &views, &mut found).unwrap();
                 let is_simple = selection.store_limit.is_none() && selection.store_offset == 0;
+                let of_row = counts();
+                plan.tell_reads(&of_row);
                 prop_assert_eq!(read == Read::Whole, is_simple, "all is in the cache");
                 if read == Read::Whole && !row.is_empty() {
                     prop_assert_eq!(found.cells, expected.cells, "{:?}", get);
                     prop_assert_eq!(found.results, expected.results, "{:?}", get);
+                    prop_assert_eq!(rows_counted(&of_row), rows_counted(&of_scanner), "{:?}", get);
+                } else if !row.is_empty() {
+                    prop_assert!(rows_counted(&of_row).iter().all(|rows| *rows == (0, 0)), "the scanner tells");
                 }
             }
         }

@@ -1,0 +1,249 @@
+//! `ColumnService` of a real server: answers that end early go on where they say, requests that make no sense are told so,
+//! and `grampus records` finds what its generator wrote, in every way that it asks.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![allow(
+    clippy::disallowed_methods,
+    reason = "the server under test is another process, behind real sockets"
+)]
+
+#[path = "../common/mod.rs"]
+mod common;
+#[path = "../hostile/connection.rs"]
+mod connection;
+#[path = "../hostile/table.rs"]
+mod table;
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use common::{PORTS, Server, TempDir, grampus, run, text};
+use connection::Connection;
+use prost::Message;
+use proto::grampus::aggregate::Function;
+use proto::grampus::predicate::{Comparison, In, List, Operator};
+use proto::grampus::{
+    Aggregate, AggregateRequest, AggregateResponse, Column, Encoding, Predicate, Rows, SelectRequest,
+    SelectResponse, Value,
+};
+use table::Table;
+
+const ROWS: i64 = 3000;
+const TEXT_LONG: i32 = Encoding::TextLong as i32;
+
+struct World {
+    table: Table,
+    connection: Connection,
+    server: Server,
+    _dir: TempDir,
+}
+
+impl World {
+    /// A table whose row `n` has `n` modulo 7 in `f:q`, half of it in a file.
+    fn begin() -> World {
+        let dir = TempDir::new();
+        let server = Server::start(&dir.join("data"));
+        assert!(server.shell("create 't', 'f'").status.success());
+        let table = Table::find(PORTS[3] + server.offset);
+        // The row that all tests of this table have goes into a file of its own.
+        assert!(server.shell("flush 't'").status.success());
+        let mut connection = Connection::open(table.port).unwrap();
+        for number in 0..ROWS {
+            let (message, cells) =
+                table.put(format!("r{number:05}").as_bytes(), b"q", (number % 7).to_string().as_bytes());
+            connection.call("Mutate", &message, &cells).unwrap().unwrap();
+            if number == ROWS / 2 {
+                assert!(server.shell("flush 't'").status.success());
+            }
+        }
+        World { table, connection, server, _dir: dir }
+    }
+
+    fn exec<R: Message + Default>(&mut self, method: &str, request: &impl Message) -> Result<R, String> {
+        let request = proto::CoprocessorServiceRequest {
+            region: self.table.specifier(),
+            call: proto::CoprocessorServiceCall {
+                row: Bytes::new(),
+                service_name: "grampus.pb.ColumnService".into(),
+                method_name: method.into(),
+                request: request.encode_to_vec().into(),
+            },
+        };
+        match self.connection.call("ExecService", &request, &[]).unwrap() {
+            Ok((message, _)) => {
+                let response = proto::CoprocessorServiceResponse::decode(message).unwrap();
+                Ok(R::decode(response.value.value.unwrap()).unwrap())
+            }
+            Err(exception) => Err(format!("{exception:?}")),
+        }
+    }
+}
+
+fn column() -> Column {
+    Column {
+        family: Some("f".into()),
+        qualifier: Some("q".into()),
+        encoding: Some(TEXT_LONG),
+        ..Column::default()
+    }
+}
+
+fn rows() -> Rows {
+    Rows { column: vec![column()], start_row: Some("r".into()), ..Rows::default() }
+}
+
+fn count_and_sum() -> Vec<Aggregate> {
+    let count = Aggregate { function: Some(Function::Count as i32), column: None };
+    vec![count, Aggregate { function: Some(Function::Sum as i32), column: Some(0) }]
+}
+
+fn whole(value: i64) -> Value {
+    Value { whole: Some(value), ..Value::default() }
+}
+
+#[test]
+fn groups_go_on_where_an_answer_ended() {
+    let mut world = World::begin();
+    for (groups_bytes_max, time_ms_max) in [(None, None), (Some(1), None), (None, Some(0))] {
+        let mut found: BTreeMap<i64, (u64, Vec<u8>)> = BTreeMap::new();
+        let (mut rows, mut answers, mut looked) = (rows(), 0, 0);
+        loop {
+            let request = AggregateRequest {
+                rows: Some(rows.clone()),
+                group_by: vec![0],
+                aggregate: count_and_sum(),
+                groups_bytes_max,
+                time_ms_max,
+            };
+            let answer: AggregateResponse = world.exec("Aggregate", &request).unwrap();
+            for group in &answer.group {
+                let state = found.entry(group.key[0].whole()).or_default();
+                state.0 += group.state[0].count();
+                state.1 = group.state[1].value.as_ref().unwrap().decimal().to_vec();
+            }
+            looked += answer.work.unwrap().rows();
+            answers += 1;
+            match answer.resume_row {
+                Some(row) => rows.start_row = Some(row),
+                None => break,
+            }
+        }
+        assert_eq!(looked, ROWS as u64);
+        let counts: Vec<(i64, u64)> = found.iter().map(|(key, (count, _))| (*key, *count)).collect();
+        let expected: Vec<(i64, u64)> =
+            (0..7).map(|key| (key, (0..ROWS).filter(|number| number % 7 == key).count() as u64)).collect();
+        assert_eq!(counts, expected);
+        // All units may be at work when the first groups turn out to be too many; when time is up, one is done.
+        if groups_bytes_max.is_none() {
+            assert_eq!(answers > 1, time_ms_max.is_some(), "{answers} answers within {time_ms_max:?} ms");
+        }
+    }
+}
+
+#[test]
+fn rows_are_selected() {
+    let mut world = World::begin();
+    let is_three = Comparison {
+        column: Some(0),
+        operator: Some(Operator::Equal as i32),
+        value: Some(whole(3)),
+        other_column: None,
+    };
+    let predicate = Some(Predicate { comparison: Some(is_three), ..Predicate::default() });
+    let key = Column { encoding: Some(Encoding::Raw as i32), ..Column::default() };
+    let rows = Rows { column: vec![column(), key], predicate, ..rows() };
+    for (limit, bytes_max) in [(None, None), (Some(10), None), (None, Some(1))] {
+        let (mut rows, mut keys, mut left) = (rows.clone(), Vec::new(), limit);
+        loop {
+            let request = SelectRequest {
+                rows: Some(rows.clone()),
+                give: vec![1, 0],
+                limit: left,
+                bytes_max,
+                time_ms_max: None,
+            };
+            let answer: SelectResponse = world.exec("Select", &request).unwrap();
+            assert!(answer.vector[1].whole.iter().all(|value| *value == 3));
+            assert_eq!(answer.vector[0].raw.len() as u64, answer.rows());
+            left = left.map(|left| left - answer.rows());
+            keys.extend(answer.vector[0].raw.iter().map(|key| text(key)));
+            match answer.resume_row {
+                Some(row) if left != Some(0) => rows.start_row = Some(row),
+                _ => break,
+            }
+        }
+        let all = (0..ROWS).filter(|number| number % 7 == 3).map(|number| format!("r{number:05}"));
+        let expected: Vec<String> = all.take(limit.unwrap_or(u64::MAX) as usize).collect();
+        assert_eq!(keys, expected);
+    }
+}
+
+#[test]
+fn what_makes_no_sense_is_told() {
+    let mut world = World::begin();
+    let request = |rows: Rows| AggregateRequest {
+        rows: Some(rows),
+        aggregate: count_and_sum(),
+        ..AggregateRequest::default()
+    };
+    let mut deep = Predicate { is_null: Some(0), ..Predicate::default() };
+    for _ in 0..40 {
+        let list = List { predicate: vec![deep] };
+        deep = Predicate { all: Some(list), ..Predicate::default() };
+    }
+    let other =
+        |encoding: i32, scale: u32| Column { encoding: Some(encoding), scale: Some(scale), ..column() };
+    let of_text = In { column: Some(0), value: vec![Value { raw: Some("x".into()), ..Value::default() }] };
+    let cases = [
+        (AggregateRequest::default(), "does not say which rows"),
+        (request(Rows::default()), "which is not there"),
+        (request(Rows { column: vec![other(1_000, 0)], ..rows() }), "no encoding of number 1000"),
+        (request(Rows { column: vec![other(TEXT_LONG, 99)], ..rows() }), "at most 38 digits"),
+        (request(Rows { column: vec![other(Encoding::Raw as i32, 0)], ..rows() }), "is of numbers"),
+        (request(Rows { column: vec![other(Encoding::BytesLong as i32, 0)], ..rows() }), "row r00000: f:q"),
+        (request(Rows { family: vec!["none".into()], ..rows() }), "NoSuchColumnFamilyException"),
+        (
+            request(Rows {
+                predicate: Some(Predicate { r#in: Some(of_text), ..Predicate::default() }),
+                ..rows()
+            }),
+            "another kind",
+        ),
+        (request(Rows { predicate: Some(Predicate::default()), ..rows() }), "a condition is empty"),
+        (AggregateRequest { group_by: vec![7], ..request(rows()) }, "groups are by column 7"),
+    ];
+    for (request, said) in cases {
+        let error = world.exec::<AggregateResponse>("Aggregate", &request).unwrap_err();
+        assert!(error.contains(said), "{error} instead of {said}");
+    }
+    let error = world.exec::<AggregateResponse>("Multiply", &request(rows())).unwrap_err();
+    assert!(error.contains("UnknownProtocolException"), "{error}");
+    // Deep, but not too deep; and the server still answers.
+    let nested = request(Rows { predicate: Some(deep), ..rows() });
+    let answer: AggregateResponse = world.exec("Aggregate", &nested).unwrap();
+    assert_eq!(answer.group[0].state[0].count(), 0);
+    drop(world.server);
+}
+
+#[test]
+fn records_are_added_up_in_every_way() {
+    let dir = TempDir::new();
+    let server = Server::start(&dir.join("data"));
+    let offset = server.offset.to_string();
+    let output =
+        run(grampus().args(["records", "--port-offset", &offset, "load", "columns", "scan"]).args([
+            "--rows",
+            "4000",
+            "--attributes",
+            "12",
+            "--regions",
+            "3",
+            "--only",
+            "6=3",
+            "--group-by",
+            "1",
+        ]));
+    assert!(output.status.success(), "{}{}", text(&output.stdout), text(&output.stderr));
+    let told = text(&output.stdout);
+    assert_eq!(told.matches(" 98 groups").count(), 6, "{told}");
+    assert!(told.contains("4000 rows in vectors, 0 merged, 0 vectors built"), "{told}");
+}

@@ -1,0 +1,281 @@
+//! PostgreSQL's wire: psql, DBeaver, Grafana, and drivers of all languages.
+//!
+//! Queries, parameters, cursors, SET and SHOW, and what clients ask of `pg_catalog` are datafusion-postgres'; here are the
+//! statements that PostgreSQL has not (`CREATE EXTERNAL TABLE`) or that name what they changed (`DROP TABLE`), and errors
+//! with the codes of PostgreSQL's.
+//!
+//! Nobody is asked for a password, and nothing is encrypted.
+#![allow(clippy::disallowed_methods, reason = "pgwire takes tokio's sockets")]
+
+use std::fmt::Debug;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use base::env::{Env, TaskClass};
+use datafusion::error::DataFusionError;
+use datafusion::logical_expr::LogicalPlan;
+use datafusion::sql::parser::Statement as DataFusionStatement;
+use datafusion::sql::sqlparser::ast::Statement;
+use datafusion_postgres::{DfSessionService, Parser};
+use futures_util::Sink;
+use pgwire::api::auth::StartupHandler;
+use pgwire::api::auth::noop::NoopStartupHandler;
+use pgwire::api::cancel::{CancelHandler, DefaultCancelHandler};
+use pgwire::api::portal::{Format, Portal};
+use pgwire::api::query::{ExtendedQueryHandler, SimpleQueryHandler};
+use pgwire::api::results::{FieldInfo, Response, Tag};
+use pgwire::api::stmt::QueryParser;
+use pgwire::api::store::PortalStore;
+use pgwire::api::{ClientInfo, ClientPortalStore, ConnectionManager, PgWireServerHandlers, Type};
+use pgwire::error::{ErrorInfo, PgWireError, PgWireResult};
+use pgwire::messages::PgWireBackendMessage;
+use tokio::net::TcpListener;
+
+use crate::statements::{Engine, Outcome, is_show_tables, told};
+
+/// A statement that was prepared: its text, and what it was understood to be.
+type Prepared = (String, Option<(Statement, LogicalPlan)>);
+
+/// Serves clients until the listener fails.
+///
+/// # Errors
+/// A sentence: the address cannot be listened on.
+pub async fn serve(engine: Engine, env: &Env, address: SocketAddr) -> Result<(), String> {
+    let failed = |error: std::io::Error| format!("cannot listen on {address}: {error}");
+    let listener = TcpListener::bind(address).await.map_err(failed)?;
+    let local = listener.local_addr().map_err(failed)?;
+    println!("grampus-sql listens on {local}: psql -h {} -p {}", local.ip(), local.port());
+    let handlers = Arc::new(Handlers::new(engine));
+    loop {
+        let (socket, peer) = match listener.accept().await {
+            Ok(accepted) => accepted,
+            Err(error) => {
+                eprintln!("grampus-sql: a connection was not accepted: {error}");
+                env.clock.sleep(std::time::Duration::from_millis(50)).await;
+                continue;
+            }
+        };
+        let handlers = Arc::clone(&handlers);
+        env.spawn(TaskClass::Connection, async move {
+            if let Err(error) = pgwire::tokio::process_socket(socket, None, handlers).await {
+                eprintln!("grampus-sql: {peer}: {error}");
+            }
+        });
+    }
+}
+
+struct Handlers {
+    service: Arc<Service>,
+    startup: Arc<Startup>,
+    cancel: Arc<DefaultCancelHandler>,
+}
+
+impl Handlers {
+    fn new(engine: Engine) -> Handlers {
+        let connections = Arc::new(ConnectionManager::new());
+        Handlers {
+            service: Arc::new(Service::new(engine)),
+            cancel: Arc::new(DefaultCancelHandler::new(Arc::clone(&connections))),
+            startup: Arc::new(Startup { connections }),
+        }
+    }
+}
+
+impl PgWireServerHandlers for Handlers {
+    fn simple_query_handler(&self) -> Arc<impl SimpleQueryHandler> {
+        Arc::clone(&self.service)
+    }
+
+    fn extended_query_handler(&self) -> Arc<impl ExtendedQueryHandler> {
+        Arc::clone(&self.service)
+    }
+
+    fn startup_handler(&self) -> Arc<impl StartupHandler> {
+        Arc::clone(&self.startup)
+    }
+
+    fn cancel_handler(&self) -> Arc<impl CancelHandler> {
+        Arc::clone(&self.cancel)
+    }
+}
+
+/// Lets everybody in.
+struct Startup {
+    connections: Arc<ConnectionManager>,
+}
+
+#[async_trait]
+impl NoopStartupHandler for Startup {
+    fn connection_manager(&self) -> Option<Arc<ConnectionManager>> {
+        Some(Arc::clone(&self.connections))
+    }
+}
+
+struct Service {
+    engine: Engine,
+    inner: DfSessionService,
+    preparer: Arc<Preparer>,
+}
+
+/// Understands statements that are to be run later, maybe with parameters.
+struct Preparer {
+    engine: Engine,
+    inner: Arc<Parser>,
+}
+
+impl Service {
+    fn new(engine: Engine) -> Service {
+        let inner = DfSessionService::new(Arc::new(engine.context.clone()));
+        let preparer = Arc::new(Preparer { engine: engine.clone(), inner: inner.query_parser() });
+        Service { engine, inner, preparer }
+    }
+
+    async fn run_own(&self, statement: DataFusionStatement) -> PgWireResult<Response> {
+        match self.engine.run(statement).await.map_err(|error| coded(&error))? {
+            Outcome::Done(name) => Ok(Response::Execution(Tag::new(name))),
+            Outcome::Rows(rows) => {
+                let rows =
+                    arrow_pg::datatypes::df::encode_dataframe(rows, &Format::UnifiedText, None).await?;
+                Ok(Response::Query(rows))
+            }
+        }
+    }
+}
+
+#[async_trait]
+impl SimpleQueryHandler for Service {
+    async fn do_query<C>(&self, client: &mut C, query: &str) -> PgWireResult<Vec<Response>>
+    where
+        C: ClientInfo + ClientPortalStore + Sink<PgWireBackendMessage> + Unpin + Send + Sync,
+        C::PortalStore: PortalStore,
+        C::Error: Debug,
+        PgWireError: From<<C as Sink<PgWireBackendMessage>>::Error>,
+    {
+        let Some(statements) = own_statements(query) else {
+            self.engine.catalog.refresh().await.map_err(|error| coded(&error))?;
+            return SimpleQueryHandler::do_query(&self.inner, client, query).await.map_err(readable);
+        };
+        let mut responses = Vec::new();
+        for statement in statements {
+            if is_own(&statement) {
+                responses.push(self.run_own(statement).await?);
+            } else {
+                let text = statement.to_string();
+                let more = SimpleQueryHandler::do_query(&self.inner, client, &text).await;
+                responses.extend(more.map_err(readable)?);
+            }
+        }
+        Ok(responses)
+    }
+}
+
+#[async_trait]
+impl ExtendedQueryHandler for Service {
+    type Statement = Prepared;
+    type QueryParser = Preparer;
+
+    fn query_parser(&self) -> Arc<Preparer> {
+        Arc::clone(&self.preparer)
+    }
+
+    async fn do_query<C>(
+        &self,
+        client: &mut C,
+        portal: &Portal<Prepared>,
+        max_rows: usize,
+    ) -> PgWireResult<Response>
+    where
+        C: ClientInfo + ClientPortalStore + Sink<PgWireBackendMessage> + Unpin + Send + Sync,
+        C::PortalStore: PortalStore,
+        C::Error: Debug,
+        PgWireError: From<<C as Sink<PgWireBackendMessage>>::Error>,
+    {
+        if let Some(statements) = own_statements(&portal.statement.statement.0)
+            && let Some(statement) = statements.into_iter().next()
+        {
+            return self.run_own(statement).await;
+        }
+        ExtendedQueryHandler::do_query(&self.inner, client, portal, max_rows).await.map_err(readable)
+    }
+}
+
+#[async_trait]
+impl QueryParser for Preparer {
+    type Statement = Prepared;
+
+    async fn parse_sql<C>(
+        &self,
+        client: &C,
+        sql: &str,
+        types: &[Option<Type>],
+    ) -> PgWireResult<Option<Prepared>>
+    where
+        C: ClientInfo + Unpin + Send + Sync,
+    {
+        self.engine.catalog.refresh().await.map_err(|error| coded(&error))?;
+        match own_statements(sql) {
+            // It is understood when it is run: it has no parameters, and gives no rows.
+            Some(_) => Ok(Some((sql.to_string(), None))),
+            None => self.inner.parse_sql(client, sql, types).await.map_err(readable),
+        }
+    }
+
+    fn get_parameter_types(&self, statement: &Prepared) -> PgWireResult<Vec<Type>> {
+        self.inner.get_parameter_types(statement)
+    }
+
+    fn get_result_schema(
+        &self,
+        statement: &Prepared,
+        format: Option<&Format>,
+    ) -> PgWireResult<Vec<FieldInfo>> {
+        self.inner.get_result_schema(statement, format)
+    }
+}
+
+/// All statements of a query, if one of them is ours to run.
+fn own_statements(sql: &str) -> Option<Vec<DataFusionStatement>> {
+    // What only PostgreSQL's dialect has is not ours either.
+    let statements = Engine::parse(sql).ok()?;
+    statements.iter().any(is_own).then(|| statements.into())
+}
+
+fn is_own(statement: &DataFusionStatement) -> bool {
+    match statement {
+        DataFusionStatement::CreateExternalTable(_) => true,
+        DataFusionStatement::Statement(inner) if matches!(**inner, Statement::Drop { .. }) => true,
+        _ => is_show_tables(statement),
+    }
+}
+
+/// An error of datafusion-postgres' in words for a person.
+fn readable(error: PgWireError) -> PgWireError {
+    match error {
+        PgWireError::ApiError(inner) => match inner.downcast::<DataFusionError>() {
+            Ok(error) => coded(&error),
+            Err(inner) => user_error("XX000", inner.to_string()),
+        },
+        other => other,
+    }
+}
+
+/// An error with the code that PostgreSQL has for its like.
+fn coded(error: &DataFusionError) -> PgWireError {
+    let text = told(error);
+    let code = match error.find_root() {
+        DataFusionError::SQL(..) => "42601",
+        DataFusionError::Plan(_) if text.contains("table '") && text.contains("not found") => "42P01",
+        DataFusionError::SchemaError(..) => "42703",
+        DataFusionError::Plan(_) => "42000",
+        DataFusionError::NotImplemented(_) => "0A000",
+        DataFusionError::ResourcesExhausted(_) => "53200",
+        DataFusionError::External(_) => "58000",
+        _ => "XX000",
+    };
+    user_error(code, text)
+}
+
+fn user_error(code: &str, text: String) -> PgWireError {
+    PgWireError::UserError(Box::new(ErrorInfo::new("ERROR".to_string(), code.to_string(), text)))
+}

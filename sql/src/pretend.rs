@@ -1,0 +1,169 @@
+//! A cluster of one process, for tests: rows in memory, regions between splits, the endpoint's own aggregation over them.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use cell::schema::TableName;
+use client::columns::{Progress, RowRange};
+use columnar::{Aggregator, Batch, Column, Merger, Partial, Place, Vector, VectorBuilder};
+use datafusion::error::{DataFusionError, Result};
+use futures_util::stream::BoxStream;
+use futures_util::{StreamExt, stream};
+use proto::grampus::{self as message, AggregateRequest, Rows, SelectRequest, SelectResponse};
+use wire::convert::columns::request::{self, RowsWanted};
+use wire::convert::columns::{state, value_message};
+
+use crate::declaration::Declaration;
+use crate::source::{Source, Watch};
+use crate::system_table::Declarations;
+
+/// Cells of a row by family and qualifier.
+pub type Cells = BTreeMap<(Bytes, Bytes), Bytes>;
+
+/// Rows, and where regions begin.
+#[derive(Debug, Default)]
+pub struct Pretend {
+    pub rows: BTreeMap<Bytes, Cells>,
+    pub splits: Vec<Bytes>,
+    pub declarations: Mutex<BTreeMap<String, Declaration>>,
+    /// Requests, as they came.
+    pub asked: Mutex<Vec<Rows>>,
+}
+
+fn failed(error: impl ToString) -> DataFusionError {
+    DataFusionError::External(error.to_string().into())
+}
+
+impl Pretend {
+    /// The rows of a request in a range, as vectors of its columns.
+    fn vectors(&self, wanted: &RowsWanted, range: &RowRange) -> (usize, Vec<Arc<Vector>>) {
+        let in_range = |row: &Bytes| *row >= range.start && (range.stop.is_empty() || *row < range.stop);
+        let is_row = |cells: &Cells| {
+            wanted.families.is_empty() || cells.keys().any(|(family, _)| wanted.families.contains(family))
+        };
+        let rows: Vec<_> = self.rows.iter().filter(|(row, cells)| in_range(row) && is_row(cells)).collect();
+        let vector = |column: &Column| {
+            let mut builder = VectorBuilder::new(column);
+            for (row, cells) in &rows {
+                let bytes = match &column.place {
+                    Place::Cell { family, qualifier } => {
+                        cells.get(&(family.clone(), qualifier.clone())).map(|value| &value[..])
+                    }
+                    place => place.of_row(row),
+                };
+                match bytes {
+                    Some(bytes) => builder.push(bytes).unwrap(),
+                    None => builder.push_null(),
+                }
+            }
+            Arc::new(builder.finish())
+        };
+        (rows.len(), wanted.columns.iter().map(vector).collect())
+    }
+
+    fn answer(&self, request: &SelectRequest, range: &RowRange) -> Result<SelectResponse> {
+        let rows = request.rows.as_ref().unwrap();
+        self.asked.lock().unwrap().push(rows.clone());
+        let wanted = request::rows(rows).map_err(failed)?;
+        let (len, columns) = self.vectors(&wanted, range);
+        let mut selected = Vec::new();
+        Batch { len, columns: &columns, rows: None }.select(wanted.predicate.as_ref(), &mut selected);
+        selected.truncate(request.limit.unwrap_or(u64::MAX).min(1 << 40) as usize);
+        let vector = request.give.iter().map(|at| given(&columns[*at as usize], &selected)).collect();
+        Ok(SelectResponse { rows: Some(selected.len() as u64), vector, ..Default::default() })
+    }
+}
+
+fn given(column: &Vector, rows: &[u32]) -> message::Vector {
+    let mut vector = message::Vector::default();
+    let mut present = vec![0_u8; rows.len().div_ceil(8)];
+    for (at, row) in rows.iter().enumerate() {
+        let value = value_message(&column.get(*row as usize));
+        let has = column.has(*row as usize);
+        present[at / 8] |= u8::from(has) << (at % 8);
+        match column.values() {
+            columnar::Values::Whole(_) => vector.whole.push(value.whole.unwrap_or(0)),
+            columnar::Values::Real(_) => vector.real.push(value.real.unwrap_or(0.0)),
+            columnar::Values::Decimal(_) => vector.decimal.push(value.decimal.unwrap_or_default()),
+            columnar::Values::Raw(_) => vector.raw.push(value.raw.unwrap_or_default()),
+        }
+    }
+    vector.present = Some(present.into());
+    vector
+}
+
+/// The source, shared with the test that looks at it.
+#[derive(Debug, Clone)]
+pub struct Shared(pub Arc<Pretend>);
+
+#[async_trait]
+impl Source for Shared {
+    async fn ranges(&self, _: &TableName, range: &RowRange) -> Result<Vec<RowRange>> {
+        let bounds: Vec<Bytes> =
+            [Bytes::new()].into_iter().chain(self.0.splits.clone()).chain([Bytes::new()]).collect();
+        let region = |keys: &[Bytes]| RowRange { start: keys[0].clone(), stop: keys[1].clone() };
+        Ok(bounds.windows(2).filter_map(|keys| range.intersection(&region(keys))).collect())
+    }
+
+    fn select(
+        &self,
+        _: &TableName,
+        request: SelectRequest,
+        range: RowRange,
+    ) -> BoxStream<'static, Result<SelectResponse>> {
+        let answer = self.0.answer(&request, &range);
+        stream::once(async { answer }).boxed()
+    }
+
+    async fn aggregate(
+        &self,
+        table: &TableName,
+        request: &AggregateRequest,
+        _: usize,
+        mut watch: Watch<'_>,
+    ) -> Result<Partial> {
+        let rows = request.rows.as_ref().unwrap();
+        self.0.asked.lock().unwrap().push(rows.clone());
+        let wanted = request::rows(rows).map_err(failed)?;
+        let plan = request::aggregation(&wanted, &request.group_by, &request.aggregate).map_err(failed)?;
+        let plan = Arc::new(plan);
+        let mut merger = Merger::default();
+        for range in self.ranges(table, &RowRange::of(rows)).await? {
+            let (len, columns) = self.0.vectors(&wanted, &range);
+            let mut aggregator = Aggregator::new(Arc::clone(&plan));
+            aggregator.add(&Batch { len, columns: &columns, rows: None }).map_err(failed)?;
+            let found = aggregator.finish();
+            let groups: Vec<_> =
+                found.groups.iter().map(|(key, states)| state::group_message(key, states)).collect();
+            merger.add(state::partial(&groups, &plan.aggregates).map_err(failed)?).map_err(failed)?;
+            watch(&Progress::default(), &merger)?;
+        }
+        Ok(merger.finish())
+    }
+}
+
+#[async_trait]
+impl Declarations for Shared {
+    async fn load(&self) -> client::Result<(Vec<Declaration>, Vec<String>)> {
+        Ok((self.0.declarations.lock().unwrap().values().cloned().collect(), Vec::new()))
+    }
+
+    async fn store(&self, declaration: &Declaration) -> client::Result<()> {
+        self.0.declarations.lock().unwrap().insert(declaration.name.clone(), declaration.clone());
+        Ok(())
+    }
+
+    async fn remove(&self, name: &str) -> client::Result<()> {
+        self.0.declarations.lock().unwrap().remove(name);
+        Ok(())
+    }
+
+    async fn families(&self, table: &TableName) -> client::Result<Vec<Bytes>> {
+        match table.qualifier() {
+            "t" => Ok(vec!["f".into()]),
+            _ => Err(client::Error::TableNotFound(table.clone())),
+        }
+    }
+}

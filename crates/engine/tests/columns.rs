@@ -237,3 +237,49 @@ fn numbers_that_are_none_are_told_with_their_row() {
         assert_eq!(read(&opened.region, &first).await.0.rows, [[Value::Whole(7)]]);
     });
 }
+
+#[test]
+fn what_nobody_sees_need_not_be_a_number() {
+    run(async {
+        let (opened, _) = opened(7).await;
+        let seven = 7_i64.to_be_bytes();
+        let long = Column {
+            place: Place::Cell { family: "f".into(), qualifier: "a".into() },
+            encoding: Encoding::BytesLong,
+            scale: 0,
+        };
+        let of = wanted(&[b"f"], vec![raw_columns(&[]).remove(0), long]);
+        let found = async |of: &Wanted| read(&opened.region, of).await.0.rows;
+        let is = |number: u64, value: Value| vec![Value::Raw(row(number)), value];
+        // A number written over what is none: in memory, in another file, in the same one.
+        write(&opened, (0..4).map(|number| cell(number, b"f", b"a", 5, b"seven")).collect()).await;
+        opened.region.flush().await.unwrap();
+        write(&opened, (0..4).map(|number| cell(number, b"f", b"a", 6, &seven)).collect()).await;
+        let sevens: Vec<_> = (0..4).map(|number| is(number, Value::Whole(7))).collect();
+        assert_eq!(found(&of).await, sevens);
+        opened.region.flush().await.unwrap();
+        assert_eq!(found(&of).await, sevens);
+        opened.region.compact(None, CompactionKind::Major).await.unwrap();
+        assert_eq!(found(&of).await, sevens);
+        // The text is there for who asks for that time only.
+        let before = Wanted { time_range: TimeRange { from: 0, to: 6 }, ..of.clone() };
+        let scan = ColumnScan::new(&opened.region, before).unwrap();
+        let unit = scan.units().await.unwrap().remove(0);
+        let told = scan.read(&unit, &mut common::columns::Found::default()).await.unwrap_err().to_string();
+        assert!(told.starts_with("row r00000: f:a: "), "{told}");
+        // What deletes a column or a version of it stands in its place, and has no value.
+        let more = (10..13).map(|number| cell(number, b"f", b"a", 6, &seven));
+        write(&opened, more.chain([cell(12, b"f", b"a", 5, &seven)]).collect()).await;
+        for (number, kind) in [(11, CellType::DeleteColumn), (12, CellType::Delete)] {
+            let marker = KeyValue::new(&row(number), b"f", b"a", 6, kind, b"");
+            let delete = Mutation::delete(row(number), vec![marker]);
+            opened.region.batch(vec![delete]).await.remove(0).unwrap();
+        }
+        let left: Vec<_> = (0..4).chain([10, 12]).map(|number| is(number, Value::Whole(7))).collect();
+        assert_eq!(found(&of).await, left);
+        opened.region.flush().await.unwrap();
+        assert_eq!(found(&of).await, left);
+        opened.region.compact(None, CompactionKind::Major).await.unwrap();
+        assert_eq!(found(&of).await, left);
+    });
+}

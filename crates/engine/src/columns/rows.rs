@@ -109,6 +109,10 @@ impl Rows {
         facts.seq_id_max = facts.seq_id_max.max(cell.seq_id);
         facts.timestamps = (facts.timestamps.0.min(timestamp), facts.timestamps.1.max(timestamp));
         facts.is_plain &= cell.kind() == CellType::Put && cell.tags.is_empty();
+        if cell.kind() != CellType::Put {
+            // What deletes has no value; where it stands nobody asks for the vectors.
+            return Ok(());
+        }
         while let Some(target) = self.cells.get(self.next) {
             match target.qualifier[..].cmp(cell.qualifier()) {
                 Ordering::Equal if target.family == cell.family() => {

@@ -265,7 +265,9 @@ impl ColumnScan {
             columns.iter().zip(&known.vectors).filter(is_missing).map(|(column, _)| column.clone()).collect();
         let (mut facts, mut built) = (known.facts, Vec::new().into_iter());
         if facts.is_none() || !missing.is_empty() {
-            let (seen, vectors) = stretch::build(&shelf, &unit.rows, &missing, reading).await?;
+            let Some((seen, vectors)) = stretch::build(&shelf, &unit.rows, &missing, reading).await? else {
+                return Ok(None);
+            };
             if !self.may_take(&seen, rules) {
                 return Ok(None);
             }

@@ -69,21 +69,24 @@ impl<'a> Shelf<'a> {
 /// Walks over the cells of a stretch and keeps the vectors of `columns`, which are given back too. Where the cells turn out not
 /// to be plain, the vectors are of no use.
 ///
+/// `None` where a value is not as its column says: newer cells elsewhere, or the time that is asked for, may hide it, so it is
+/// for the scanner to tell.
+///
 /// # Errors
-/// What reading the file can fail with; [`Error::BadRequest`](crate::Error::BadRequest) for values that are not as their column
-/// says.
+/// What reading the file can fail with.
 pub(super) async fn build(
     shelf: &Shelf<'_>,
     range: &RowRange,
     columns: &[Column],
     reading: &mut Reading,
-) -> Result<(Facts, Vec<Arc<Vector>>)> {
+) -> Result<Option<(Facts, Vec<Arc<Vector>>)>> {
     let mut rows = Rows::new(columns);
     let mut cursor = shelf.stretch.file.reader().cursor();
     let start = KeyBuf::first_on_row(&range.start);
     let mut is_sought = false;
     let mut cells_left = CELLS_A_SLICE;
-    loop {
+    let mut is_readable = true;
+    'cells: loop {
         let step = match is_sought {
             false => cursor.seek(start.as_slice(), reading.blocks()),
             true => cursor.next(reading.blocks()),
@@ -100,7 +103,10 @@ pub(super) async fn build(
         // Whole rows of one block first; what is left of it cell by cell.
         if let Some(mut run) = cursor.run(&range.stop) {
             while let Some(cell) = run.cell() {
-                take(&mut rows, &cell)?;
+                is_readable = take(&mut rows, &cell).is_ok();
+                if !is_readable {
+                    break 'cells;
+                }
                 run.next();
                 cells_left = cells_left.saturating_sub(1);
             }
@@ -110,9 +116,9 @@ pub(super) async fn build(
         if !rows.is_current(cell.row()) && cell.row() >= &range.stop[..] {
             break;
         }
-        take(&mut rows, &cell)?;
+        is_readable = take(&mut rows, &cell).is_ok();
         cells_left = cells_left.saturating_sub(1);
-        if !rows.facts().is_plain {
+        if !is_readable || !rows.facts().is_plain {
             break;
         }
         if cells_left == 0 {
@@ -121,11 +127,16 @@ pub(super) async fn build(
         }
     }
     let (facts, vectors) = rows.take();
+    if !is_readable && facts.is_plain {
+        return Ok(None);
+    }
     let vectors: Vec<Arc<Vector>> = vectors.into_iter().map(Arc::new).collect();
     shelf.keep(facts, columns, &vectors);
-    Ok((facts, vectors))
+    Ok(Some((facts, vectors)))
 }
 
+/// # Errors
+/// Only where a value is not as its column says.
 #[inline]
 fn take(rows: &mut Rows, cell: &cell::Cell<'_>) -> Result<()> {
     if !rows.is_current(cell.row()) {

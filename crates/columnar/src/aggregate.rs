@@ -131,7 +131,7 @@ impl Moments {
         }
         let (own, others) = (self.count as f64, other.count as f64);
         let distance = other.mean - self.mean;
-        self.count += other.count;
+        self.count = self.count.saturating_add(other.count);
         self.mean += distance * others / (own + others);
         self.squares += other.squares + distance * distance * own * others / (own + others);
     }
@@ -154,9 +154,9 @@ impl State {
     /// [`Overflow`]. States of different aggregates are not put together: the own one stays.
     pub fn merge(&mut self, other: &State) -> Result<(), Overflow> {
         match (self, other) {
-            (State::Count(own), State::Count(other)) => *own += other,
+            (State::Count(own), State::Count(other)) => *own = own.saturating_add(*other),
             (State::Sum(own, sum), State::Sum(other, others)) => {
-                *own += other;
+                *own = own.saturating_add(*other);
                 match (sum, others) {
                     (Value::Real(sum), Value::Real(other)) => *sum += other,
                     (Value::Decimal(sum), Value::Decimal(other)) => {

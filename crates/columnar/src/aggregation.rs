@@ -66,13 +66,6 @@ impl Aggregation {
         self.aggregates.iter().try_for_each(|aggregate| aggregate.check(&self.columns))
     }
 
-    /// Whether it counts rows and nothing else, so that no row need be looked at.
-    pub fn counts_rows_only(&self) -> bool {
-        self.predicate.is_none()
-            && self.group_by.is_empty()
-            && self.aggregates.iter().all(|aggregate| aggregate.column.is_none())
-    }
-
     fn kind_of(&self, aggregate: &Aggregate) -> Option<crate::value::Kind> {
         aggregate.column.map(|at| self.columns[at].kind())
     }
@@ -121,7 +114,7 @@ impl Aggregator {
         Ok(self.selected.len() as u64)
     }
 
-    /// Takes rows that only count, of an aggregation that [only counts](Aggregation::counts_rows_only).
+    /// Takes rows of which nothing is asked, of an aggregation without columns.
     pub fn add_rows(&mut self, rows: u64) {
         self.accumulators.iter_mut().for_each(|accumulator| accumulator.add_rows(rows));
     }

@@ -54,6 +54,16 @@ impl Value {
         }
     }
 
+    /// The whole number, if it is one.
+    pub fn whole(&self) -> Option<i64> {
+        if let Value::Whole(value) = self { Some(*value) } else { None }
+    }
+
+    /// The bytes, if it is of bytes.
+    pub fn raw(&self) -> Option<&[u8]> {
+        if let Value::Raw(value) = self { Some(value) } else { None }
+    }
+
     /// The order of two values of one kind; nothing if one is null or they are of two kinds.
     pub fn compare(&self, other: &Value) -> Option<Ordering> {
         match (self, other) {

@@ -29,8 +29,9 @@ impl Quantiles {
 
     /// So many numbers more in a bucket.
     pub fn add_to(&mut self, bucket: i32, count: u64) {
-        *self.buckets.entry(bucket).or_default() += count;
-        self.count += count;
+        let own = self.buckets.entry(bucket).or_default();
+        *own = own.saturating_add(count);
+        self.count = self.count.saturating_add(count);
     }
 
     /// Those of both together.
@@ -53,7 +54,7 @@ impl Quantiles {
         let rank = (share.clamp(0.0, 1.0) * self.count.saturating_sub(1) as f64) as u64;
         let mut before = 0;
         for (bucket, count) in self.buckets() {
-            before += count;
+            before = count.saturating_add(before);
             if before > rank {
                 return Some(middle(bucket));
             }
@@ -88,7 +89,7 @@ fn middle(bucket: i32) -> f64 {
     if bucket == 0 {
         return 0.0;
     }
-    let upper = (f64::from(bucket.abs() - SHIFT) * growth_ln()).exp();
+    let upper = (f64::from(bucket.saturating_abs() - SHIFT) * growth_ln()).exp();
     let middle = upper * (1.0 - ERROR);
     if bucket < 0 { -middle } else { middle }
 }

@@ -1,6 +1,7 @@
 //! Conditions over vectors: for which rows they are true, and for which false.
 
 use std::cmp::Ordering;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use crate::bits::Bits;
@@ -83,6 +84,11 @@ impl Predicate {
             }
             Predicate::Like(at, pattern) => like(&columns[*at], pattern),
         }
+    }
+
+    /// Whether it is true where there are no columns that it could name.
+    pub fn holds_without_columns(&self) -> bool {
+        self.evaluate(1, &[]).yes.get(0)
     }
 
     /// Whether it can be true for a row, as far as the least and greatest values of `columns` tell.
@@ -187,10 +193,21 @@ fn compare_columns(left: &Vector, operator: Operator, right: &Vector) -> Truth {
 
 fn is_in(column: &Vector, values: &[Value]) -> Truth {
     let len = column.len();
-    let mut yes = Bits::zeros(len);
-    for value in values {
-        yes.or(&compare(column, Operator::Equal, value).yes);
-    }
+    let yes = match column.values() {
+        Values::Whole(of) => {
+            let wanted: HashSet<i64> = values.iter().filter_map(Value::whole).collect();
+            Bits::of(len, |row| wanted.contains(&of[row]))
+        }
+        Values::Raw(raws) => {
+            let wanted: HashSet<&[u8]> = values.iter().filter_map(Value::raw).collect();
+            of_raws(raws, |raw| wanted.contains(raw))
+        }
+        _ => {
+            let mut yes = Bits::zeros(len);
+            values.iter().for_each(|value| yes.or(&compare(column, Operator::Equal, value).yes));
+            yes
+        }
+    };
     let mut truth = Truth::of(yes, column.present());
     // Not among the others, but perhaps the one that is not known.
     if values.contains(&Value::Null) {

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use base::env::TaskClass;
-use columnar::{Aggregation, Aggregator, Batch, Merger, Partial, Vector};
+use columnar::{Aggregation, Aggregator, Batch, Merger, Partial, Predicate, Vector};
 use engine::Region;
 use engine::columns::{BatchSink, ColumnScan, Looked};
 use proto::grampus::{AggregateRequest, AggregateResponse};
@@ -15,8 +15,8 @@ use wire::exception::JavaException;
 use super::turns::Turns;
 use crate::error::{Error, Result};
 
-/// Memory that the groups of one call may take before it answers.
-const GROUPS_BYTES_MAX: usize = 64 << 20;
+/// Memory that the groups of one call may take before it answers; putting the answer together takes some times as much.
+const GROUPS_BYTES_MAX: usize = 32 << 20;
 
 /// Answers a request; computes on the threads for scans.
 pub(super) async fn aggregate(region: &Arc<Region>, request: AggregateRequest) -> Result<Vec<u8>> {
@@ -171,7 +171,7 @@ impl BatchSink for Worker<'_> {
     }
 
     fn rows(&mut self, rows: u64) {
-        if self.plan.counts_rows_only() {
+        if self.plan.predicate.as_ref().is_none_or(Predicate::holds_without_columns) {
             self.aggregator.add_rows(rows);
             self.matched += rows;
         }

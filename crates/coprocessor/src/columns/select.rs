@@ -45,6 +45,9 @@ async fn respond(region: &Arc<Region>, request: &SelectRequest) -> Result<Select
         predicate.check(&rows.columns).map_err(JavaException::do_not_retry)?;
     }
     let give: Vec<usize> = request.give.iter().map(|at| *at as usize).collect();
+    if give.len() > rows.columns.len() {
+        return Err(JavaException::do_not_retry("more columns are to be given than there are").into());
+    }
     if let Some(at) = give.iter().find(|at| **at >= rows.columns.len()) {
         return Err(
             JavaException::do_not_retry(format!("column {at} is to be given, which is not there")).into()
@@ -61,7 +64,8 @@ async fn respond(region: &Arc<Region>, request: &SelectRequest) -> Result<Select
         rows: 0,
         limit: request.limit.unwrap_or(u64::MAX),
         bytes: 0,
-        bytes_max: bytes_max.map_or(BYTES_MAX, |bytes| bytes.min(BYTES_MAX)),
+        // Every call comes further.
+        bytes_max: bytes_max.map_or(BYTES_MAX, |bytes| bytes.clamp(1, BYTES_MAX)),
     };
     let (mut looked, mut resume_row): (Looked, ResumeRow) = Default::default();
     while !selected.is_full()
@@ -126,7 +130,9 @@ impl BatchSink for Selected<'_> {
 
     fn rows(&mut self, rows: u64) {
         // Nothing is given of them but how many there are.
-        self.rows = self.rows.saturating_add(rows).min(self.limit);
+        if self.predicate.is_none_or(Predicate::holds_without_columns) {
+            self.rows = self.rows.saturating_add(rows).min(self.limit);
+        }
     }
 }
 

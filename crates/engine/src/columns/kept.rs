@@ -51,11 +51,16 @@ pub(crate) struct VectorNumbers {
 
 /// Columns of one file that have numbers. Beyond, all are forgotten: their vectors go as all that nobody asks for.
 const COLUMNS_MAX: usize = 4096;
+/// The same for files: of regions that moved away nobody tells.
+const FILES_MAX: usize = 20_000;
 
 impl VectorNumbers {
     /// The number of a column of a file; without a column, that of the facts.
     pub(crate) fn of(&self, file_id: u64, column: Option<&Column>) -> u64 {
         let mut known = self.known();
+        if known.len() >= FILES_MAX {
+            known.clear();
+        }
         let columns = known.entry(file_id).or_default();
         let column = column.cloned();
         if let Some(number) = columns.get(&column) {
@@ -69,9 +74,9 @@ impl VectorNumbers {
         number
     }
 
-    /// Forgets a file; gives the numbers that it had.
-    pub(crate) fn forget(&self, file_id: u64) -> Vec<u64> {
-        self.known().remove(&file_id).into_iter().flat_map(HashMap::into_values).collect()
+    /// Forgets a file.
+    pub(crate) fn forget(&self, file_id: u64) {
+        self.known().remove(&file_id);
     }
 
     fn known(&self) -> MutexGuard<'_, HashMap<u64, HashMap<Option<Column>, u64>>> {

@@ -8,16 +8,18 @@ use columnar::{Column, Vector};
 use crate::columns::kept::Facts;
 use crate::columns::rows::Rows;
 use crate::error::Error;
-use crate::scanner::{ResultEnd, ResultSink};
+use crate::scanner::{Limits, ResultEnd, ResultSink};
 
-/// Rows of a batch at most.
-pub(super) const BATCH_ROWS: u64 = 4096;
+/// Rows of a batch at most, and values.
+const BATCH_ROWS: usize = 4096;
+const BATCH_VALUES: usize = 1 << 20;
 /// Bytes of cells, wanted or not, that a batch is made of.
-pub(super) const BATCH_BYTES: u64 = 16 << 20;
+const BATCH_BYTES: u64 = 16 << 20;
 
 /// Takes the results of a scan.
 pub(super) struct Merged {
     rows: Rows,
+    columns: usize,
     bytes: usize,
     // The first value that could not be read: sinks cannot fail.
     failed: Option<Error>,
@@ -25,12 +27,23 @@ pub(super) struct Merged {
 
 impl Merged {
     pub(super) fn new(columns: &[Column]) -> Merged {
-        Merged { rows: Rows::new(columns), bytes: 0, failed: None }
+        Merged { rows: Rows::new(columns), columns: columns.len(), bytes: 0, failed: None }
     }
 
     /// Rows that wait to be taken.
     pub(super) fn len(&self) -> usize {
         self.rows.len()
+    }
+
+    /// What a scan may give until the next batch is made.
+    pub(super) fn limits(&self) -> Limits {
+        let rows = (BATCH_VALUES / self.columns.max(1)).clamp(1, BATCH_ROWS) as u64;
+        Limits { rows, bytes: BATCH_BYTES, ..Limits::default() }
+    }
+
+    /// Whether a batch is to be made before more rows are read.
+    pub(super) fn is_large(&self) -> bool {
+        self.bytes as u64 >= BATCH_BYTES
     }
 
     /// The vectors of all rows so far, and begins anew. Not while a row goes on.

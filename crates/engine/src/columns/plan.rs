@@ -72,7 +72,7 @@ pub(super) struct RowRange {
 }
 
 impl RowRange {
-    fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         !self.stop.is_empty() && self.start >= self.stop
     }
 

@@ -9,6 +9,9 @@ use columnar::{Column, Place, Unreadable, VectorBuilder};
 use crate::columns::kept::Facts;
 use crate::error::{Error, Result};
 
+/// What a value takes beside its bytes, or a row that has none.
+const VALUE_BYTES: usize = 12;
+
 /// Takes cells row by row and builds a vector of each column.
 pub(super) struct Rows {
     builders: Vec<VectorBuilder>,
@@ -20,6 +23,8 @@ pub(super) struct Rows {
     // Where in `cells` the next cell of the row may be.
     next: usize,
     facts: Facts,
+    // Of values that are bytes, about.
+    bytes: usize,
 }
 
 struct Target {
@@ -54,7 +59,13 @@ impl Rows {
             row: Vec::new(),
             next: 0,
             facts: Facts::none(),
+            bytes: 0,
         }
+    }
+
+    /// About how many bytes of memory the vectors take so far.
+    pub(super) fn heap_bytes(&self) -> usize {
+        self.bytes + self.facts.rows * self.builders.len() * VALUE_BYTES
     }
 
     /// Rows so far.
@@ -90,6 +101,7 @@ impl Rows {
             match builder.column().place.of_row(row) {
                 Some(part) => {
                     let part = part.to_vec();
+                    self.bytes += part.len();
                     builder.push(&part).map_err(|unreadable| bad_value(&self.row, unreadable))?;
                 }
                 None => builder.push_null(),
@@ -117,6 +129,7 @@ impl Rows {
             match target.qualifier[..].cmp(cell.qualifier()) {
                 Ordering::Equal if target.family == cell.family() => {
                     self.next += 1;
+                    self.bytes += cell.value.len();
                     let builder = &mut self.builders[target.builder];
                     builder.push(cell.value).map_err(|unreadable| bad_value(&self.row, unreadable))?;
                 }
@@ -133,6 +146,7 @@ impl Rows {
     /// The vectors, in the order of the columns, and begins anew.
     pub(super) fn take(&mut self) -> (Facts, Vec<columnar::Vector>) {
         let facts = std::mem::replace(&mut self.facts, Facts::none());
+        self.bytes = 0;
         let builders = self.builders.iter_mut().map(|builder| {
             let fresh = VectorBuilder::new(builder.column());
             std::mem::replace(builder, fresh)

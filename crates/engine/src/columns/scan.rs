@@ -9,14 +9,16 @@ use columnar::{Batch, Bits, Column, Encoding, Place, Vector};
 use hfile::{BlockSource, Miss};
 
 use crate::columns::kept::Facts;
-use crate::columns::merged::{BATCH_BYTES, BATCH_ROWS, Merged};
+use crate::columns::merged::Merged;
 use crate::columns::others;
 use crate::columns::plan::{self, RowRange, Stretch, Unit, Wanted, Way};
 use crate::columns::stretch::{self, Shelf};
 use crate::error::Result;
 use crate::mvcc::ReadGuard;
 use crate::region::Region;
-use crate::scanner::{BlockLoader, Blocks, FamilyRules, Keep, Limits, RegionScanner, Runs, Stopped, drive};
+use crate::scanner::{
+    BlockLoader, Blocks, FamilyRules, Keep, Limits, RegionScanner, Runs, Stopped, drive, may_have_rows,
+};
 use crate::store::{RegionView, StoreFile};
 
 /// Takes what a scan of columns finds.
@@ -76,7 +78,9 @@ pub struct ColumnScan {
     guard: ReadGuard,
     wanted: Wanted,
     range: RowRange,
-    // The only family, if its stretches can be of use.
+    // The families whose cells make rows.
+    stores: Vec<usize>,
+    // The only one, if its stretches can be of use.
     store: Option<usize>,
     now_ms: i64,
 }
@@ -143,6 +147,7 @@ impl ColumnScan {
             guard,
             wanted,
             range: RowRange { start, stop },
+            stores,
             store,
             now_ms,
         })
@@ -159,9 +164,20 @@ impl ColumnScan {
     /// What reading the indexes of files can fail with.
     pub async fn units(&self) -> Result<Vec<Unit>> {
         let mut units = Vec::new();
+        if self.range.is_empty() {
+            return Ok(units);
+        }
+        let (start, stop) = (&self.range.start, &self.range.stop);
+        let files = self.stores.iter().flat_map(|at| self.view.stores[*at].files.iter());
         let mut files: Vec<&Arc<StoreFile>> =
-            self.store.iter().flat_map(|at| self.view.stores[*at].files.iter()).collect();
+            files.filter(|file| may_have_rows(file, CellOrder::Plain, start, stop)).collect();
         files.sort_by_key(|file| std::cmp::Reverse(file.len()));
+        if self.region.order() != CellOrder::Plain {
+            files.clear();
+        } else if self.store.is_none() {
+            // All is merged; the largest file says where to cut.
+            files.truncate(1);
+        }
         let mut of_files = Vec::with_capacity(files.len());
         let mut reading = Reading::new(self.region.loader());
         for file in files {
@@ -169,6 +185,9 @@ impl ColumnScan {
                 Some(counted) => vec![counted],
                 None => plan::stretches(file, &mut reading).await?,
             });
+        }
+        if self.store.is_none() {
+            of_files.iter_mut().flatten().for_each(|unit| unit.way = Way::Merged);
         }
         plan::fill(self.range.clone(), &of_files, &mut units);
         Ok(units)
@@ -306,6 +325,7 @@ impl ColumnScan {
             return Ok(0);
         }
         let mut merged = Merged::new(&self.wanted.columns);
+        let mut count = 0;
         for row in rows {
             let scan = Scan {
                 start_row: row.clone(),
@@ -318,8 +338,11 @@ impl ColumnScan {
             while drive(&mut scanner, &mut Limits::default(), &mut merged).await?.stopped
                 != Stopped::Exhausted
             {}
+            if merged.is_large() {
+                count += self.give(&mut merged, sink)?.0;
+            }
         }
-        self.give(&mut merged, sink).map(|(count, _)| count)
+        Ok(count + self.give(&mut merged, sink)?.0)
     }
 
     /// Reads rows as a scan does.
@@ -333,7 +356,7 @@ impl ColumnScan {
         let mut merged = Merged::new(&self.wanted.columns);
         let mut looked = Looked::default();
         loop {
-            let mut limits = Limits { rows: BATCH_ROWS, bytes: BATCH_BYTES, ..Limits::default() };
+            let mut limits = merged.limits();
             let progress = drive(&mut scanner, &mut limits, &mut merged).await?;
             let (count, goes_on) = self.give(&mut merged, sink)?;
             looked.merged += count;
@@ -365,7 +388,9 @@ impl ColumnScan {
         let guard = self.region.mvcc().register_reader(Some(self.guard.read_point()));
         let stores = self.region.rules().iter().zip(&self.view.stores);
         let loader = self.region.loader().clone();
-        RegionScanner::new(stores, self.region.order(), scan, guard, self.now_ms, loader)
+        let mut scanner = RegionScanner::new(stores, self.region.order(), scan, guard, self.now_ms, loader)?;
+        scanner.limit_rows(self.region.options().row_bytes_max);
+        Ok(scanner)
     }
 
     fn selection(&self) -> CellSelection {

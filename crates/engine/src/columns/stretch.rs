@@ -21,6 +21,9 @@ pub(super) struct Known {
     pub(super) vectors: Vec<Option<Arc<Vector>>>,
 }
 
+/// Bytes of the vectors of a stretch that are built at once; of larger values, or more columns, nothing is kept.
+const VECTORS_BYTES_MAX: usize = 256 << 20;
+
 /// Where the vectors of a stretch are kept.
 pub(super) struct Shelf<'a> {
     loader: &'a BlockLoader,
@@ -69,7 +72,7 @@ impl<'a> Shelf<'a> {
 /// Walks over the cells of a stretch and keeps the vectors of `columns`, which are given back too. Where the cells turn out not
 /// to be plain, the vectors are of no use.
 ///
-/// `None` where a value is not as its column says: newer cells elsewhere, or the time that is asked for, may hide it, so it is
+/// `None` where they are too large, and where a value is not as its column says: newer cells elsewhere, or the time that is asked for, may hide it, so it is
 /// for the scanner to tell.
 ///
 /// # Errors
@@ -85,7 +88,7 @@ pub(super) async fn build(
     let start = KeyBuf::first_on_row(&range.start);
     let mut is_sought = false;
     let mut cells_left = CELLS_A_SLICE;
-    let mut is_readable = true;
+    let mut is_of_use = true;
     'cells: loop {
         let step = match is_sought {
             false => cursor.seek(start.as_slice(), reading.blocks()),
@@ -103,8 +106,8 @@ pub(super) async fn build(
         // Whole rows of one block first; what is left of it cell by cell.
         if let Some(mut run) = cursor.run(&range.stop) {
             while let Some(cell) = run.cell() {
-                is_readable = take(&mut rows, &cell).is_ok();
-                if !is_readable {
+                is_of_use = take(&mut rows, &cell).is_ok();
+                if !is_of_use {
                     break 'cells;
                 }
                 run.next();
@@ -116,9 +119,9 @@ pub(super) async fn build(
         if !rows.is_current(cell.row()) && cell.row() >= &range.stop[..] {
             break;
         }
-        is_readable = take(&mut rows, &cell).is_ok();
+        is_of_use = take(&mut rows, &cell).is_ok() && rows.heap_bytes() <= VECTORS_BYTES_MAX;
         cells_left = cells_left.saturating_sub(1);
-        if !is_readable || !rows.facts().is_plain {
+        if !is_of_use || !rows.facts().is_plain {
             break;
         }
         if cells_left == 0 {
@@ -127,7 +130,7 @@ pub(super) async fn build(
         }
     }
     let (facts, vectors) = rows.take();
-    if !is_readable && facts.is_plain {
+    if !is_of_use && facts.is_plain {
         return Ok(None);
     }
     let vectors: Vec<Arc<Vector>> = vectors.into_iter().map(Arc::new).collect();

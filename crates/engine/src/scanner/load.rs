@@ -267,10 +267,8 @@ impl BlockLoader {
     pub(crate) fn evict_file(&self, path: &FilePath, file_id: u64) {
         self.file_ids.forget(path, file_id);
         self.cache.evict_file(file_id);
-        // Few files have vectors.
-        for number in self.vector_numbers.forget(file_id) {
-            self.cache.evict_file(number);
-        }
+        // Its vectors go as all that nobody asks for: their numbers are not used again.
+        self.vector_numbers.forget(file_id);
     }
 
     /// A block was read for the call at work.

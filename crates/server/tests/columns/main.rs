@@ -151,7 +151,7 @@ fn rows_are_selected() {
     let predicate = Some(Predicate { comparison: Some(is_three), ..Predicate::default() });
     let key = Column { encoding: Some(Encoding::Raw as i32), ..Column::default() };
     let rows = Rows { column: vec![column(), key], predicate, ..rows() };
-    for (limit, bytes_max) in [(None, None), (Some(10), None), (None, Some(1))] {
+    for (limit, bytes_max) in [(None, None), (Some(10), None), (None, Some(0)), (None, Some(1))] {
         let (mut rows, mut keys, mut left) = (rows.clone(), Vec::new(), limit);
         loop {
             let request = SelectRequest {
@@ -200,7 +200,13 @@ fn what_makes_no_sense_is_told() {
         (request(Rows { column: vec![other(TEXT_LONG, 99)], ..rows() }), "at most 38 digits"),
         (request(Rows { column: vec![other(Encoding::Raw as i32, 0)], ..rows() }), "is of numbers"),
         (request(Rows { column: vec![other(Encoding::BytesLong as i32, 0)], ..rows() }), "row r00000: f:q"),
-        (request(Rows { family: vec!["none".into()], ..rows() }), "NoSuchColumnFamilyException"),
+        (
+            AggregateRequest {
+                rows: Some(Rows { family: vec!["none".into()], ..Rows::default() }),
+                ..AggregateRequest::default()
+            },
+            "NoSuchColumnFamilyException",
+        ),
         (
             request(Rows {
                 predicate: Some(Predicate { r#in: Some(of_text), ..Predicate::default() }),
@@ -210,6 +216,9 @@ fn what_makes_no_sense_is_told() {
         ),
         (request(Rows { predicate: Some(Predicate::default()), ..rows() }), "a condition is empty"),
         (AggregateRequest { group_by: vec![7], ..request(rows()) }, "groups are by column 7"),
+        (AggregateRequest { group_by: vec![0; 65], ..request(rows()) }, "more than 64 columns"),
+        (request(Rows { start_row: Some(vec![b'r'; 40_000].into()), ..rows() }), "a row is of more than"),
+        (request(Rows { family: vec!["g".into()], ..rows() }), "not among those that make rows"),
     ];
     for (request, said) in cases {
         let error = world.exec::<AggregateResponse>("Aggregate", &request).unwrap_err();

@@ -25,8 +25,18 @@ pub struct RowsWanted {
     pub predicate: Option<Predicate>,
 }
 
-/// Columns of one request at most.
-const COLUMNS_MAX: usize = 4096;
+/// Columns of one request at most, those that make groups, and aggregates.
+const COLUMNS_MAX: usize = 1024;
+const GROUP_BY_MAX: usize = 64;
+const AGGREGATES_MAX: usize = 1024;
+/// Parts of a condition at most, values that are listed in it each for one.
+const CONDITIONS_MAX: usize = 16 << 10;
+/// Bytes of a pattern, and of a separator.
+const PATTERN_BYTES_MAX: usize = 4096;
+const SEPARATOR_BYTES_MAX: usize = 256;
+/// Bytes of a row or a qualifier (HBase `HConstants.MAX_ROW_LENGTH`), and of a family.
+const NAME_BYTES_MAX: usize = i16::MAX as usize;
+const FAMILY_BYTES_MAX: usize = i8::MAX as usize;
 
 /// Rows of a request.
 ///
@@ -37,15 +47,7 @@ pub fn rows(message: &grampus::Rows) -> Result<RowsWanted, Refused> {
         return Err(Refused::malformed(format!("a request names more than {COLUMNS_MAX} columns")));
     }
     let columns = message.column.iter().map(column).collect::<Result<Vec<_>, _>>()?;
-    let mut families = message.family.clone();
-    if families.is_empty() {
-        families.extend(columns.iter().filter_map(|column| match &column.place {
-            Place::Cell { family, .. } => Some(family.clone()),
-            _ => None,
-        }));
-    }
-    families.sort();
-    families.dedup();
+    let families = families(&message.family, &columns)?;
     let time_range = TimeRange {
         from: message.from_ms.unwrap_or(TimeRange::ALL.from),
         to: message.to_ms.unwrap_or(TimeRange::ALL.to),
@@ -53,9 +55,39 @@ pub fn rows(message: &grampus::Rows) -> Result<RowsWanted, Refused> {
     if time_range.from > time_range.to {
         return Err(Refused::malformed("the range of times ends before it begins"));
     }
-    let predicate = message.predicate.as_ref().map(|predicate| predicate_of(predicate, 0)).transpose()?;
-    let range = (message.start_row().to_vec().into(), message.stop_row().to_vec().into());
+    let mut left = CONDITIONS_MAX;
+    let predicate =
+        message.predicate.as_ref().map(|predicate| predicate_of(predicate, 0, &mut left)).transpose()?;
+    let bound = |row: &[u8]| copied("a row", row, NAME_BYTES_MAX);
+    let range = (bound(message.start_row())?, bound(message.stop_row())?);
     Ok(RowsWanted { range, time_range, families, columns, predicate })
+}
+
+/// The families whose cells make a row, in order: those named, or else those of the columns, none of which may be in another.
+fn families(named: &[Bytes], columns: &[Column]) -> Result<Vec<Bytes>, Refused> {
+    let of_column = |column: &Column| match &column.place {
+        Place::Cell { family, .. } => Some(family.clone()),
+        _ => None,
+    };
+    let mut families = named.to_vec();
+    families.extend(columns.iter().filter_map(of_column));
+    families.sort();
+    families.dedup();
+    match families.iter().find(|family| !named.is_empty() && !named.contains(family)) {
+        Some(family) => Err(Refused::malformed(format!(
+            "a column is of family {}, which is not among those that make rows",
+            family.escape_ascii()
+        ))),
+        None => Ok(families),
+    }
+}
+
+/// Bytes of a request that are kept longer than it, and by themselves.
+fn copied(what: &str, bytes: &[u8], max: usize) -> Result<Bytes, Refused> {
+    if bytes.len() > max {
+        return Err(Refused::malformed(format!("{what} is of more than {max} bytes")));
+    }
+    Ok(Bytes::copy_from_slice(bytes))
 }
 
 /// The message of rows.
@@ -80,6 +112,11 @@ pub fn aggregation(
     group_by: &[u32],
     aggregates: &[grampus::Aggregate],
 ) -> Result<Aggregation, Refused> {
+    if group_by.len() > GROUP_BY_MAX || aggregates.len() > AGGREGATES_MAX {
+        return Err(Refused::malformed(format!(
+            "a request is for more than {GROUP_BY_MAX} columns that make groups, or {AGGREGATES_MAX} aggregates"
+        )));
+    }
     let aggregation = Aggregation {
         columns: rows.columns.clone(),
         predicate: rows.predicate.clone(),
@@ -99,9 +136,10 @@ fn column(message: &grampus::Column) -> Result<Column, Refused> {
         Refused::malformed(format!("a decimal has at most {DECIMAL_DIGITS_MAX} digits behind its point"))
     })?;
     let place = match &message.family {
-        Some(family) => {
-            Place::Cell { family: family.clone(), qualifier: message.qualifier().to_vec().into() }
-        }
+        Some(family) => Place::Cell {
+            family: copied("a family", family, FAMILY_BYTES_MAX)?,
+            qualifier: copied("a qualifier", message.qualifier(), NAME_BYTES_MAX)?,
+        },
         None => row_place(message)?,
     };
     Ok(Column { place, encoding, scale })
@@ -115,7 +153,8 @@ fn row_place(message: &grampus::Column) -> Result<Place, Refused> {
             Err(Refused::malformed("the separator of row parts is empty"))
         }
         Some(separator) => {
-            Ok(Place::RowPart { offset, separator: separator.clone(), part: message.row_part() as usize })
+            let separator = copied("a separator", separator, SEPARATOR_BYTES_MAX)?;
+            Ok(Place::RowPart { offset, separator, part: message.row_part() as usize })
         }
     }
 }
@@ -144,24 +183,29 @@ pub fn column_message(column: &Column) -> grampus::Column {
     message
 }
 
-fn predicate_of(message: &grampus::Predicate, depth: usize) -> Result<Predicate, Refused> {
+fn predicate_of(message: &grampus::Predicate, depth: usize, left: &mut usize) -> Result<Predicate, Refused> {
+    let listed = message.r#in.as_ref().map_or(0, |of| of.value.len());
+    *left = left.checked_sub(1 + listed).ok_or_else(|| {
+        Refused::malformed(format!("a condition has more than {CONDITIONS_MAX} parts and values"))
+    })?;
     if depth > DEPTH_MAX {
         return Err(Refused::malformed(format!("a condition is nested deeper than {DEPTH_MAX}")));
     }
-    let parts = |list: &predicate::List| {
-        list.predicate.iter().map(|part| predicate_of(part, depth + 1)).collect::<Result<Vec<_>, _>>()
+    let parts = |list: &predicate::List, left: &mut usize| {
+        list.predicate.iter().map(|part| predicate_of(part, depth + 1, left)).collect::<Result<Vec<_>, _>>()
     };
     if let Some(all) = &message.all {
-        return parts(all).map(Predicate::All);
+        return parts(all, left).map(Predicate::All);
     }
     if let Some(any) = &message.any {
-        return parts(any).map(Predicate::Any);
+        return parts(any, left).map(Predicate::Any);
     }
     if let Some(not) = &message.not {
-        return Ok(Predicate::Not(predicate_of(not, depth + 1)?.into()));
+        return Ok(Predicate::Not(predicate_of(not, depth + 1, left)?.into()));
     }
     if let Some(comparison) = &message.comparison {
-        let (column, operator) = (comparison.column() as usize, operator(comparison.operator()));
+        let operator = operator(comparison.operator.unwrap_or_default())?;
+        let column = comparison.column() as usize;
         return Ok(match comparison.other_column {
             Some(other) => Predicate::CompareColumns(column, operator, other as usize),
             None => {
@@ -183,6 +227,9 @@ fn predicate_of(message: &grampus::Predicate, depth: usize) -> Result<Predicate,
             [escape] => Some(*escape),
             _ => return Err(Refused::malformed("the escape of a pattern is more than one byte")),
         };
+        if like.pattern().len() > PATTERN_BYTES_MAX {
+            return Err(Refused::malformed(format!("a pattern is of more than {PATTERN_BYTES_MAX} bytes")));
+        }
         return Ok(Predicate::Like(like.column() as usize, Pattern::new(like.pattern(), escape)));
     }
     Err(Refused::malformed("a condition is empty, or of a kind that is not known here"))
@@ -229,14 +276,15 @@ pub fn predicate_message(predicate: &Predicate) -> grampus::Predicate {
     message
 }
 
-fn operator(message: predicate::Operator) -> Operator {
-    match message {
-        predicate::Operator::Equal => Operator::Equal,
-        predicate::Operator::NotEqual => Operator::NotEqual,
-        predicate::Operator::Less => Operator::Less,
-        predicate::Operator::LessOrEqual => Operator::LessOrEqual,
-        predicate::Operator::Greater => Operator::Greater,
-        predicate::Operator::GreaterOrEqual => Operator::GreaterOrEqual,
+fn operator(number: i32) -> Result<Operator, Refused> {
+    match predicate::Operator::try_from(number) {
+        Ok(predicate::Operator::Equal) => Ok(Operator::Equal),
+        Ok(predicate::Operator::NotEqual) => Ok(Operator::NotEqual),
+        Ok(predicate::Operator::Less) => Ok(Operator::Less),
+        Ok(predicate::Operator::LessOrEqual) => Ok(Operator::LessOrEqual),
+        Ok(predicate::Operator::Greater) => Ok(Operator::Greater),
+        Ok(predicate::Operator::GreaterOrEqual) => Ok(Operator::GreaterOrEqual),
+        Err(_) => Err(Refused::malformed(format!("there is no operator of number {number}"))),
     }
 }
 

@@ -208,6 +208,18 @@ fn a_scan_sees_one_moment() {
     });
 }
 
+/// What a scan fails with.
+async fn failure(opened: &Opened, wanted: Wanted) -> String {
+    let scan = ColumnScan::new(&opened.region, wanted).unwrap();
+    let mut failed = None;
+    for unit in &scan.units().await.unwrap() {
+        if let Err(error) = scan.read(unit, &mut common::columns::Found::default()).await {
+            failed.get_or_insert(error.to_string());
+        }
+    }
+    failed.expect("a value is not as its column says")
+}
+
 #[test]
 fn numbers_that_are_none_are_told_with_their_row() {
     run(async {
@@ -220,16 +232,7 @@ fn numbers_that_are_none_are_told_with_their_row() {
             scale: 0,
         };
         for _ in 0..2 {
-            let scan =
-                ColumnScan::new(&opened.region, wanted(&[b"f"], vec![column(Encoding::BytesLong)])).unwrap();
-            let units = scan.units().await.unwrap();
-            let mut failed = None;
-            for unit in &units {
-                if let Err(error) = scan.read(unit, &mut common::columns::Found::default()).await {
-                    failed = Some(error.to_string());
-                }
-            }
-            let failed = failed.expect("it is no number");
+            let failed = failure(&opened, wanted(&[b"f"], vec![column(Encoding::BytesLong)])).await;
             assert!(failed.starts_with("row r00002: f:a: "), "{failed}");
             opened.region.flush().await.unwrap();
         }
@@ -263,9 +266,7 @@ fn what_nobody_sees_need_not_be_a_number() {
         assert_eq!(found(&of).await, sevens);
         // The text is there for who asks for that time only.
         let before = Wanted { time_range: TimeRange { from: 0, to: 6 }, ..of.clone() };
-        let scan = ColumnScan::new(&opened.region, before).unwrap();
-        let unit = scan.units().await.unwrap().remove(0);
-        let told = scan.read(&unit, &mut common::columns::Found::default()).await.unwrap_err().to_string();
+        let told = failure(&opened, before).await;
         assert!(told.starts_with("row r00000: f:a: "), "{told}");
         // What deletes a column or a version of it stands in its place, and has no value.
         let more = (10..13).map(|number| cell(number, b"f", b"a", 6, &seven));

@@ -1,13 +1,18 @@
 //! Layer 5: endpoints: services of regions beside their reads and writes, which compute where the blocks are.
 //!
 //! * [`Endpoints`]: which services a region has, and who answers a call of one;
-//! * [`multi_row`]: `MultiRowMutationService`, changes of several rows at once.
+//! * [`aggregate`]: `AggregateService`, numbers of a column in one;
+//! * [`multi_row`]: `MultiRowMutationService`, changes of several rows at once;
+//! * [`reading`]: a scan that takes as long as it takes; [`background`]: threads that it does not hold up others on.
 //!
 //! Knows nothing about: connections, quotas, which regions a server has.
 
+mod aggregate;
+mod background;
 mod endpoints;
 mod error;
-pub mod multi_row;
+mod multi_row;
+mod reading;
 
 pub use endpoints::{Endpoints, Response};
 pub use error::{Error, Result};

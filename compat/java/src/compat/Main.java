@@ -48,6 +48,7 @@ public final class Main {
     DEFAULT.put("versions", new Versions());
     DEFAULT.put("splits", new Splits());
     DEFAULT.put("moves", new Moves());
+    DEFAULT.put("aggregation", new Aggregation());
   }
 
   private Main() {

@@ -104,8 +104,9 @@ final class Aggregation implements Suite {
           decimal, random.nextBoolean() ? Bytes.toBytes(row) : Bytes.toBytes(7L * row), Bytes.toBytes(row * 3L),
           Bytes.toBytes((long) random.nextInt(1000)), Bytes.toBytes((double) random.nextInt(1000)),
           Bytes.toBytes(BigDecimal.valueOf(random.nextInt(100_000), 2)), Bytes.toBytes(1L + random.nextInt(9)),
-          Bytes.toBytes(1.0 + random.nextInt(9)), Bytes.toBytes(BigDecimal.valueOf(1 + random.nextInt(9)))};
-      String[] columns = {"f:l", "f:d", "f:b", "f:m", "g:w", "f:+l", "f:+d", "f:+b", "f:wl", "f:wd", "f:wb"};
+          Bytes.toBytes(1.0 + random.nextInt(9)), Bytes.toBytes(BigDecimal.valueOf(1 + random.nextInt(9))),
+          Bytes.toBytes((random.nextInt(2_000_000) - 1_000_000) / 8.0)};
+      String[] columns = {"f:l", "f:d", "f:b", "f:m", "g:w", "f:+l", "f:+e", "f:+b", "f:wl", "f:we", "f:wb", "f:e"};
       for (int at = 0; at < columns.length; at++) {
         if (random.nextDouble() < share) {
           String[] name = columns[at].split(":");

@@ -167,6 +167,27 @@ pub async fn waited<F: Future>(phase: Phase, clock: &dyn Clock, future: F) -> F:
     .await
 }
 
+/// Awaits `future` on an account of its own, for work on another thread than the call's; what it spent, its being polled as
+/// [`Phase::Work`].
+pub async fn account_of<F: Future>(clock: &dyn Clock, future: F) -> (F::Output, Spent) {
+    let mut future = pin!(future);
+    let mut spent = Spent::default();
+    poll_fn(|cx| {
+        let begun = clock.monotonic();
+        open(&spent, begun);
+        let polled = future.as_mut().poll(cx);
+        add(Phase::Work, clock.monotonic().saturating_sub(begun));
+        spent = close();
+        polled.map(|output| (output, spent))
+    })
+    .await
+}
+
+/// What others spent for the call at work becomes its own.
+pub fn absorb(spent: &Spent) {
+    spent.0[..SUBJECT].iter().enumerate().for_each(|(at, amount)| add_at(at, *amount));
+}
+
 /// Calls `work`; what that took goes to `phase` of the call at work.
 pub fn took<T>(phase: Phase, clock: &dyn Clock, work: impl FnOnce() -> T) -> T {
     let begun = clock.monotonic();
@@ -214,6 +235,27 @@ mod tests {
         assert_eq!(accounts.map(|account| account.used(Use::Rows)), [6, 12]);
         assert_eq!(accounts.map(|account| account.used(Use::BlocksFound)), [3, 3]);
         assert_eq!(accounts.map(|account| account.subject().map(NonZeroU64::get)), [Some(1), Some(2)]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_others_spend_is_the_calls_own() {
+        let clock = testing::env(1).clock;
+        let work = async {
+            used(Use::Rows, 5);
+            waited(Phase::Disk, &*clock, clock.sleep(SECOND)).await;
+            about(NonZeroU64::MIN);
+            "done"
+        };
+        open(&Spent::default(), Duration::ZERO);
+        used(Use::Rows, 2);
+        let call = close();
+        let (output, spent) = account_of(&*clock, work).await;
+        assert_eq!((output, spent.used(Use::Rows)), ("done", 5));
+        open(&call, Duration::ZERO);
+        absorb(&spent);
+        let call = close();
+        assert!(call.time(Phase::Disk) >= SECOND);
+        assert_eq!((call.used(Use::Rows), call.subject()), (7, None));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The coprocessors that a table names in its attributes `coprocessor$N`: `path|class|priority|arguments`.
 //!
-//! Java classes are never loaded. One endpoint of HBase's is built in, under the name of its class.
+//! Java classes are never loaded. Some endpoints of HBase's are built in, under the names of their classes.
 
 use bytes::Bytes;
 
@@ -8,6 +8,15 @@ use crate::schema::TableDescriptor;
 
 /// The endpoint that changes several rows of a region at once.
 pub const MULTI_ROW_MUTATION: &str = "org.apache.hadoop.hbase.coprocessor.MultiRowMutationEndpoint";
+
+/// The endpoint that aggregates columns of a region. All regions have it, named or not.
+pub const AGGREGATE: &str = "org.apache.hadoop.hbase.coprocessor.AggregateImplementation";
+
+/// The example of an endpoint that counts rows and cells. All regions have it, named or not.
+pub const ROW_COUNT: &str = "org.apache.hadoop.hbase.coprocessor.example.RowCountEndpoint";
+
+/// All endpoints that are built in.
+pub const BUILT_IN: &[&str] = &[MULTI_ROW_MUTATION, AGGREGATE, ROW_COUNT];
 
 const PREFIX: &[u8] = b"coprocessor$";
 

@@ -17,12 +17,11 @@ use std::time::Duration;
 use bytes::Bytes;
 use engine::Region;
 use engine::columns::{Looked, Wanted};
-use prost::Message;
 use proto::grampus;
 use wire::convert::columns::request::RowsWanted;
 use wire::exception::JavaException;
 
-use crate::endpoints::{Response, request, unknown_method};
+use crate::endpoints::{Call, Response, decode, unknown_method};
 use crate::error::Result;
 
 /// The full name of the service, as Java's generated code has it.
@@ -32,17 +31,21 @@ pub const SERVICE: &str = "grampus.pb.ColumnService";
 const TIME_MAX: Duration = Duration::from_secs(20);
 
 /// Answers a call of the service.
-pub(crate) async fn call(region: &Arc<Region>, call: &proto::CoprocessorServiceCall) -> Result<Response> {
-    match &call.method_name[..] {
+pub(crate) async fn call(region: &Arc<Region>, call: Call<'_>) -> Result<Response> {
+    let region = region.clone();
+    match &call.call.method_name[..] {
         "Aggregate" => {
-            let message = aggregate::aggregate(region, request(call)?).await?;
+            let request = decode(call.call)?;
+            let work = async move { aggregate::aggregate(&region, &request).await };
+            let message = call.background.run(work).await?;
             Ok(Response { class: "grampus.pb.ColumnProtos$AggregateResponse", message })
         }
         "Select" => {
-            let message = select::select(region, request(call)?).await?;
+            let request = decode(call.call)?;
+            let message = call.background.run(async move { select::select(&region, &request).await }).await?;
             Ok(Response { class: "grampus.pb.ColumnProtos$SelectResponse", message })
         }
-        _ => Err(unknown_method(call).into()),
+        _ => Err(unknown_method(call.call).into()),
     }
 }
 
@@ -78,10 +81,6 @@ fn work(looked: &Looked, matched: u64) -> grampus::Work {
         rows_skipped: Some(looked.skipped),
         vectors_built: Some(looked.built),
     }
-}
-
-fn encoded(message: &impl Message) -> Vec<u8> {
-    message.encode_to_vec()
 }
 
 /// A row to go on at.

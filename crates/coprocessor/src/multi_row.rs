@@ -12,7 +12,7 @@ use prost::Message;
 use wire::convert::from_proto;
 use wire::exception::{Answer, JavaException};
 
-use crate::endpoints::{Response, request, unknown_method};
+use crate::endpoints::{Response, decode, unknown_method};
 use crate::error::Result;
 
 pub(crate) const SERVICE: &str = "MultiRowMutationService";
@@ -24,7 +24,7 @@ pub(crate) async fn call(region: &Region, call: &proto::CoprocessorServiceCall) 
     if call.method_name != "MutateRows" {
         return Err(unknown_method(call).into());
     }
-    let (conditions, mutations) = changes(&request(call)?)?;
+    let (conditions, mutations) = changes(&decode(call)?)?;
     let changed = region.change_rows(&conditions, &mutations).await?;
     let response = proto::MutateRowsResponse { processed: Some(changed.matched) };
     Ok(Response { class: RESPONSE, message: response.encode_to_vec() })

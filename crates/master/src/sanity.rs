@@ -128,8 +128,9 @@ fn check_attributes(table: &TableDescriptor) -> Answer<()> {
     if number(table.attribute("REGION_REPLICATION")).is_some_and(|replicas| replicas < 1) {
         return Err(refuse("Table region replication should be at least one."));
     }
-    let is_foreign =
-        |value: &[u8]| coprocessor::built_in_class(value) != Some(coprocessor::MULTI_ROW_MUTATION);
+    let is_foreign = |value: &[u8]| {
+        coprocessor::built_in_class(value).is_none_or(|class| !coprocessor::BUILT_IN.contains(&class))
+    };
     match coprocessor::attributes(table).find(|(_, value)| is_foreign(value)) {
         None => Ok(()),
         Some((name, value)) => {
@@ -298,8 +299,10 @@ mod tests {
     #[test]
     fn java_classes_are_refused() {
         assert!(!check(family(), &[("coprocessor$1", "|no.such.Observer|1|")]));
+        for class in coprocessor::BUILT_IN {
+            assert!(check(family(), &[("coprocessor$1", &format!("|{class}|1073741823|"))]), "{class}");
+        }
         let endpoint = format!("|{}|1073741823|", coprocessor::MULTI_ROW_MUTATION);
-        assert!(check(family(), &[("coprocessor$1", &endpoint)]));
         assert!(!check(family(), &[("coprocessor$1", &endpoint), ("coprocessor$2", "|no.such.Observer|1|")]));
         assert!(!check(family(), &[("SPLIT_POLICY", "no.such.Policy")]));
         assert!(check(family(), &[("SPLIT_POLICY", SPLIT_POLICIES[0])]));

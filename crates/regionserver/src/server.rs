@@ -213,7 +213,7 @@ impl RegionServer {
             slow_log,
             users,
             hotspots: HotSpots::new(now),
-            endpoints: Endpoints::default(),
+            endpoints: Endpoints::new(env),
             name,
             info_port,
             options,

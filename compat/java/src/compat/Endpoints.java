@@ -5,8 +5,6 @@ import static compat.Rows.delete;
 import static compat.Rows.get;
 import static compat.Rows.put;
 
-import java.lang.reflect.Method;
-import java.util.ArrayList;
 import java.util.List;
 import org.apache.hadoop.hbase.TableName;
 import org.apache.hadoop.hbase.client.ColumnFamilyDescriptorBuilder;
@@ -25,6 +23,8 @@ import org.apache.hadoop.hbase.util.Bytes;
 /** Calls of coprocessors: MultiRowMutationService where it is loaded, and what those that are not loaded answer. */
 final class Endpoints implements Suite {
   private static final String MULTI_ROW = "org.apache.hadoop.hbase.coprocessor.MultiRowMutationEndpoint";
+  private static final Stub MULTI_ROW_SERVICE =
+      new Stub("MultiRowMutationProtos", "MultiRowMutationService", "MutateRowsRequest");
   private Session s;
   private Transcript out;
 
@@ -103,22 +103,9 @@ final class Endpoints implements Suite {
     for (Mutation mutation : mutations) {
       byte[] one = message(mutation);
       // MutateRowsRequest.mutation_request, field 1.
-      request = Bytes.add(request, Bytes.add(new byte[] {0x0a}, varint(one.length), one));
+      request = Bytes.add(request, Stub.field(1, one));
     }
-    return call(table, row, "mutateRows", request);
-  }
-
-  private static byte[] varint(int number) {
-    List<Byte> bytes = new ArrayList<>();
-    for (; number >= 0x80; number >>>= 7) {
-      bytes.add((byte) (number | 0x80));
-    }
-    bytes.add((byte) number);
-    byte[] all = new byte[bytes.size()];
-    for (int at = 0; at < all.length; at++) {
-      all[at] = bytes.get(at);
-    }
-    return all;
+    return Bytes.toStringBinary(MULTI_ROW_SERVICE.call(table, b(row), "mutateRows", request));
   }
 
   private static byte[] message(Mutation mutation) throws Exception {
@@ -128,40 +115,5 @@ final class Endpoints implements Suite {
     Object kind = type.getField(mutation instanceof Put ? "PUT" : "DELETE").get(null);
     Object message = util.getMethod("toMutation", type, Mutation.class).invoke(null, kind, mutation);
     return (byte[]) message.getClass().getMethod("toByteArray").invoke(message);
-  }
-
-  /** Calls the service with the classes that this version of the client has: its protobuf was moved into HBase's packages. */
-  private static Object call(Table table, String row, String method, byte[] request) throws Exception {
-    String service = "MultiRowMutationProtos";
-    Class<?> outer;
-    try {
-      outer = Class.forName("org.apache.hadoop.hbase.protobuf.generated." + service);
-    } catch (ClassNotFoundException moved) {
-      outer = Class.forName("org.apache.hadoop.hbase.shaded.protobuf.generated." + service);
-    }
-    Class<?> type = Class.forName(outer.getName() + "$MutateRowsRequest");
-    Object message = type.getMethod("parseFrom", byte[].class).invoke(null, (Object) request);
-    Object channel = Table.class.getMethod("coprocessorService", byte[].class).invoke(table, (Object) b(row));
-    Class<?> stubs = Class.forName(outer.getName() + "$MultiRowMutationService");
-    Object stub = null;
-    for (Method candidate : stubs.getMethods()) {
-      if (candidate.getName().equals("newBlockingStub")) {
-        stub = candidate.invoke(null, channel);
-      }
-    }
-    for (Method candidate : Class.forName(stubs.getName() + "$BlockingInterface").getMethods()) {
-      if (candidate.getName().equals(method)) {
-        candidate.setAccessible(true);
-        try {
-          Object response = candidate.invoke(stub, null, message);
-          byte[] bytes = (byte[]) response.getClass().getMethod("toByteArray").invoke(response);
-          return Bytes.toStringBinary(bytes);
-        } catch (java.lang.reflect.InvocationTargetException failed) {
-          Throwable cause = failed.getCause();
-          throw cause.getCause() instanceof Exception inner ? inner : (Exception) cause;
-        }
-      }
-    }
-    return "no such method";
   }
 }

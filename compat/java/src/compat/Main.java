@@ -44,6 +44,7 @@ public final class Main {
     FURTHER.put("throttles", new Throttles());
     FURTHER.put("slow", new Slow());
     FURTHER.put("endpoints", new Endpoints());
+    FURTHER.put("aggregation", new Aggregation());
     DEFAULT.put("quotas", new Quotas());
     DEFAULT.put("versions", new Versions());
     DEFAULT.put("splits", new Splits());

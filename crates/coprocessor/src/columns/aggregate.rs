@@ -7,8 +7,8 @@ use base::env::TaskClass;
 use columnar::{Aggregation, Aggregator, Batch, Merger, Partial, Predicate, Vector};
 use engine::Region;
 use engine::columns::{BatchSink, ColumnScan, Looked};
+use prost::Message;
 use proto::grampus::{AggregateRequest, AggregateResponse};
-use tokio::sync::oneshot;
 use wire::convert::columns::{request, state};
 use wire::exception::JavaException;
 
@@ -18,24 +18,9 @@ use crate::error::{Error, Result};
 /// Memory that the groups of one call may take before it answers; putting the answer together takes some times as much.
 const GROUPS_BYTES_MAX: usize = 32 << 20;
 
-/// Answers a request; computes on the threads for scans.
-pub(super) async fn aggregate(region: &Arc<Region>, request: AggregateRequest) -> Result<Vec<u8>> {
-    let (answer, answered) = oneshot::channel();
-    let region = region.clone();
-    let env = region.env().clone();
-    let task = async move {
-        let mut answer = answer;
-        tokio::select! {
-            // Whoever asked has left: what is half done is dropped, and with it what other tasks wait for.
-            biased;
-            () = answer.closed() => {}
-            response = respond(&region, &request) => {
-                let _ = answer.send(response.map(|response| super::encoded(&response)));
-            }
-        }
-    };
-    env.spawn(TaskClass::Scan, task);
-    answered.await.unwrap_or_else(|_| Err(JavaException::do_not_retry("the aggregation was given up").into()))
+/// Answers a request; computes for long.
+pub(super) async fn aggregate(region: &Arc<Region>, request: &AggregateRequest) -> Result<Vec<u8>> {
+    Ok(respond(region, request).await?.encode_to_vec())
 }
 
 async fn respond(region: &Arc<Region>, request: &AggregateRequest) -> Result<AggregateResponse> {

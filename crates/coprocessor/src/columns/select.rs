@@ -2,13 +2,12 @@
 
 use std::sync::Arc;
 
-use base::env::TaskClass;
 use bytes::Bytes;
 use columnar::{Batch, Bits, Predicate, Values, Vector};
 use engine::Region;
 use engine::columns::{BatchSink, ColumnScan, Looked};
+use prost::Message;
 use proto::grampus::{self, SelectRequest, SelectResponse};
-use tokio::sync::oneshot;
 use wire::convert::columns::value_message;
 use wire::exception::JavaException;
 
@@ -19,24 +18,9 @@ use crate::error::Result;
 /// Bytes of values after which a call answers.
 const BYTES_MAX: usize = 16 << 20;
 
-/// Answers a request; computes on the threads for scans.
-pub(super) async fn select(region: &Arc<Region>, request: SelectRequest) -> Result<Vec<u8>> {
-    let (answer, answered) = oneshot::channel();
-    let region = region.clone();
-    let env = region.env().clone();
-    let task = async move {
-        let mut answer = answer;
-        tokio::select! {
-            // Whoever asked has left.
-            biased;
-            () = answer.closed() => {}
-            response = respond(&region, &request) => {
-                let _ = answer.send(response.map(|response| super::encoded(&response)));
-            }
-        }
-    };
-    env.spawn(TaskClass::Scan, task);
-    answered.await.unwrap_or_else(|_| Err(JavaException::do_not_retry("the selection was given up").into()))
+/// Answers a request; computes for long.
+pub(super) async fn select(region: &Arc<Region>, request: &SelectRequest) -> Result<Vec<u8>> {
+    Ok(respond(region, request).await?.encode_to_vec())
 }
 
 async fn respond(region: &Arc<Region>, request: &SelectRequest) -> Result<SelectResponse> {

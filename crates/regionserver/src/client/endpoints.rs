@@ -1,6 +1,7 @@
 //! `ExecService`: calls of the endpoints of regions.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use coprocessor::Error;
@@ -14,9 +15,10 @@ use crate::server::RegionServer;
 pub(super) async fn exec_service(
     server: &RegionServer,
     request: &proto::CoprocessorServiceRequest,
+    timeout: Option<Duration>,
 ) -> Answer<proto::CoprocessorServiceResponse> {
     let region = server.regions().find(&request.region.value)?;
-    let value = call(server, &region, &request.call).await?;
+    let value = call(server, &region, &request.call, timeout).await?;
     let region = proto::RegionSpecifier {
         value: Bytes::copy_from_slice(region.name().as_bytes()),
         ..request.region.clone()
@@ -24,13 +26,14 @@ pub(super) async fn exec_service(
     Ok(proto::CoprocessorServiceResponse { region, value })
 }
 
-/// Answers a call of a region's endpoint.
+/// Answers a call of a region's endpoint, for which the client waits that long.
 pub(super) async fn call(
     server: &RegionServer,
     region: &Arc<Region>,
     call: &proto::CoprocessorServiceCall,
+    timeout: Option<Duration>,
 ) -> Answer<proto::NameBytesPair> {
-    let response = server.endpoints().call(region, call).await.map_err(|error| match error {
+    let response = server.endpoints().call(region, call, timeout).await.map_err(|error| match error {
         Error::Region(error) => java_exception(&error),
         Error::Refused(exception) => exception,
     })?;

@@ -264,7 +264,7 @@ impl Answering<'_> {
     ) {
         if let Some(call) = &action.service_call {
             self.carry_out(batch, region, answer).await;
-            let called = Box::pin(endpoints::call(self.server, region, call)).await;
+            let called = Box::pin(endpoints::call(self.server, region, call, self.context.timeout)).await;
             answer.push(&service_entry(index, called));
             return;
         }

@@ -64,7 +64,7 @@ impl Service for ClientRpc {
                 Ok(Reply { message, cells, ended: None })
             }),
             b"ExecService" => boxed(async move {
-                let response = endpoints::exec_service(&server, &decode(param)?).await?;
+                let response = endpoints::exec_service(&server, &decode(param)?, context.timeout).await?;
                 reply((response, CellBlock::new()))
             }),
             _ => {

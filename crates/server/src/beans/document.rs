@@ -47,8 +47,8 @@ What kind an attribute is says which names it has:
 | sizes | as a histogram; `NAME_SizeRangeCount_A-B` | in bytes; the same of sizes |
 
 Attributes of a region begin with `Namespace_NS_table_T_region_R_metric_`, those of a table with `Namespace_NS_table_T_metric_`, where R
-is the region's encoded name; in `sub=WAL` a table's begin with its name. They go when the last region goes. Those of a user begin
-with `User_U_metric_`. What regions have
+is the region's encoded name; of a store and of a family there is `_store_F` or `_columnfamily_F` before `_metric_`. In `sub=WAL` a
+table's begin with its name. They go when the last region goes. Those of a user begin with `User_U_metric_`. What regions have
 together stands in `RegionServer,sub=Server`, and for each table in `RegionServer,sub=Tables`.
 
 On `/jmx` there are also the beans that a Java virtual machine has, as far as those who watch servers read them:

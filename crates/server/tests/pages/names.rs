@@ -107,7 +107,8 @@ fn lines<'a>(attributes: impl Iterator<Item = &'a Attribute>) -> String {
 fn check_documented(shown: &BTreeSet<Attribute>) {
     let has_line = |name: &str| DOCUMENT.contains(&format!("\n| `{name}` |"));
     let is_documented = |name: &str| {
-        let name = ["R_", "T_", "U_"].iter().find_map(|of| name.strip_prefix(of)).unwrap_or(name);
+        let name =
+            ["R_cf_", "T_cf_", "R_", "T_", "U_"].iter().find_map(|of| name.strip_prefix(of)).unwrap_or(name);
         let of_range = name.split_once("_TimeRange").or(name.split_once("_SizeRange"));
         let name = of_range.map_or(name, |(name, _)| name);
         let ends = HISTOGRAM.iter().chain(&METER).filter_map(|end| name.strip_suffix(end));

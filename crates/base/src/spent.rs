@@ -89,6 +89,15 @@ impl Spent {
     }
 }
 
+/// Opens an empty account for a call that begins at `now`, a time of the monotonic clock.
+#[inline]
+pub fn begin(now: Duration) {
+    if COUNTING {
+        RESUMED.set(nanos(now));
+        CURRENT.set([0; LEN]);
+    }
+}
+
 /// Makes `spent` the account of the call at work on this thread, from `now` on, which is a time of the monotonic clock.
 #[inline]
 pub fn open(spent: &Spent, now: Duration) {
@@ -144,8 +153,8 @@ fn add_at(at: usize, amount: u64) {
 
 #[inline]
 fn nanos(time: Duration) -> u64 {
-    // Not by as_nanos, which counts in 128 bits.
-    time.as_secs().saturating_mul(1_000_000_000).saturating_add(u64::from(time.subsec_nanos()))
+    // Not by as_nanos, which counts in 128 bits. Of a process that runs for 500 years they wrap.
+    time.as_secs().wrapping_mul(1_000_000_000).wrapping_add(u64::from(time.subsec_nanos()))
 }
 
 /// Awaits `future`; what that took, if it was not ready at once, goes to `phase` of the call at work.

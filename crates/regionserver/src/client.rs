@@ -98,9 +98,9 @@ impl ClientService for Client {
         request: CellRequest<proto::MutateRequest>,
     ) -> BoxFuture<'_, Answer<CellReply<proto::MutateResponse>>> {
         Box::pin(async move {
-            Ok(into_reply(
-                mutate::mutate(&self.0, &request.message, request.cells, CallContext::LOCAL).await?,
-            ))
+            let (message, cells) = (&request.message, request.cells);
+            let (answered, _) = mutate::mutate(&self.0, message, cells, CallContext::LOCAL).await?;
+            Ok(into_reply(answered))
         })
     }
 

@@ -76,7 +76,7 @@ impl Times {
     #[inline]
     pub fn record_many(&self, time: Duration, times: u32) {
         // Not by as_micros, which counts in 128 bits.
-        let micros = time.as_secs().saturating_mul(1_000_000).saturating_add(u64::from(time.subsec_micros()));
+        let micros = time.as_secs().wrapping_mul(1_000_000).wrapping_add(u64::from(time.subsec_micros()));
         self.0.record_many(micros, times);
     }
 
@@ -117,6 +117,11 @@ impl Sizes {
     #[inline]
     pub fn record(&self, bytes: u64) {
         self.0.record(bytes);
+    }
+
+    /// The sizes in bytes.
+    pub fn bytes(&self) -> &Histogram {
+        &self.0
     }
 }
 

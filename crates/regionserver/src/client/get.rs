@@ -19,7 +19,7 @@ use super::charge::Charge;
 use super::results::{ResultForm, Results, RowResult};
 use super::{Answered, CallContext};
 use crate::errors::java_exception;
-use crate::quotas::Planned;
+use crate::quotas::{Operation, Planned};
 use crate::server::RegionServer;
 use crate::users::Caller;
 pub(super) use request::GetRequest;
@@ -39,15 +39,12 @@ pub(super) async fn get(
     let from = &mut RowsFrom::Region(&region);
     let result = read(server, from, &get, context.get_form, &mut cells).await?;
     quota.has_read(cells.len() + result_bytes(&result));
-    let ended = timed.end();
-    if let Some(now) = ended {
-        Charge::for_call().end((server, &region), &context, &quota, now);
-    }
+    let ended = timed.end(&quota);
     Ok(((proto::GetResponse { result: Some(result) }, cells), ended))
 }
 
-/// A call of `Get` that is under way; its region's instruments are told how long it took when it ends or, if it fails, when it is
-/// dropped.
+/// A call of `Get` that is under way. Its region and its user are told how long it took, and what it used, when it ends; if it
+/// fails, how long it took, when it is dropped.
 struct TimedGet<'a> {
     server: &'a RegionServer,
     region: &'a Region,
@@ -61,28 +58,39 @@ impl<'a> TimedGet<'a> {
         TimedGet { server, region, caller: context.caller.as_deref(), begun }
     }
 
-    /// The row was read: when, if anything is counted.
-    fn end(self) -> Option<Duration> {
-        let ended = COUNTING.then(|| self.note());
+    /// The row was read, and `operation` was told of it: when, if anything is counted.
+    fn end(self, operation: &Operation) -> Option<Duration> {
+        let ended = COUNTING.then(|| {
+            let (ended, took) = self.ended();
+            match self.caller {
+                Some(caller) => {
+                    let usage = Charge::for_call().usage(self.server, operation, ended);
+                    self.region.instruments().note_get(took, &usage);
+                    caller.note_get(took, &usage);
+                }
+                None => self.region.instruments().note_gets(1, took),
+            }
+            ended
+        });
         // It was noted.
         std::mem::forget(self);
         ended
     }
 
-    fn note(&self) -> Duration {
-        let ended = self.server.env().clock.monotonic();
-        let took = ended.saturating_sub(self.begun);
-        self.region.instruments().note_gets(1, took);
-        if let Some(caller) = self.caller {
-            caller.note_gets(1, took);
-        }
-        ended
+    /// When it ended, and how long it took.
+    fn ended(&self) -> (Duration, Duration) {
+        let now = self.server.env().clock.monotonic();
+        (now, now.saturating_sub(self.begun))
     }
 }
 
 impl Drop for TimedGet<'_> {
     fn drop(&mut self) {
-        self.note();
+        let (_, took) = self.ended();
+        self.region.instruments().note_gets(1, took);
+        if let Some(caller) = self.caller {
+            caller.note_gets(1, took);
+        }
     }
 }
 

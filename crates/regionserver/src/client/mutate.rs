@@ -1,5 +1,8 @@
 //! `Mutate`: a change of one row, perhaps on a condition.
 
+use std::time::Duration;
+
+use base::metrics::COUNTING;
 use bytes::Bytes;
 use cell::mutation::Mutation;
 use rpc::CellBlock;
@@ -19,37 +22,39 @@ pub(super) fn mutation_bytes(mutation: &Mutation) -> usize {
     mutation.cells.iter().map(|cell| cell.bytes().len() + size_of::<u32>()).sum()
 }
 
-/// Answers a `Mutate`.
+/// Answers a `Mutate`, and says when it was done by the monotonic clock if that is counted.
 pub(super) async fn mutate(
     server: &RegionServer,
     request: &proto::MutateRequest,
     cells: Bytes,
     context: CallContext,
-) -> Answer<Answered<proto::MutateResponse>> {
+) -> Answer<(Answered<proto::MutateResponse>, Option<Duration>)> {
     let region = server.regions().find(&request.region.value)?;
     let mut quota = server.admit(&context, &region, || Planned { writes: 1, ..Planned::default() })?;
     let mut cells = context.codec.read(cells);
     let mutation = from_proto::mutation(&request.mutation, &mut cells, request.nonce_group())?;
     quota.has_written(mutation_bytes(&mutation));
     let condition = request.condition.as_ref().map(from_proto::condition).transpose()?;
-    let caller = context.caller.as_deref();
-    if let Some(caller) = caller {
+    if let Some(caller) = &context.caller {
         caller.note_changes(1);
     }
     server.hotspots().note(&region, &mutation.row);
     let mut response = proto::MutateResponse::default();
     let mut block = CellBlock::new();
-    let (timed, kind) = (Timed::begin(server, &region, caller), mutation.kind);
-    let charge = |now| Charge::for_call().end((server, &region), &context, &quota, now);
+    let (timed, kind) = (Timed::of_call(server, &region, &context), mutation.kind);
+    let charge = |ended| {
+        Charge::for_call().end((server, &region), &context, &quota, ended);
+        COUNTING.then_some(ended)
+    };
     if condition.is_none() && !kind.reads() {
         let written = region.batch_atomic(vec![mutation]).await;
-        charge(timed.end(kind));
+        let ended = charge(timed.end(kind));
         written.map_err(|error| java_exception(&error))?;
         response.processed = Some(true);
-        return Ok((response, block));
+        return Ok(((response, block), ended));
     }
     let changed = region.change(condition.as_ref(), vec![mutation]).await;
-    charge(match condition {
+    let ended = charge(match condition {
         Some(_) => timed.end_checked(&changed, Some(kind)),
         None => timed.end(kind),
     });
@@ -60,5 +65,5 @@ pub(super) async fn mutate(
         let results = Results::new(context.form, &mut block);
         results.single_of(&cells)
     });
-    Ok((response, block))
+    Ok(((response, block), ended))
 }

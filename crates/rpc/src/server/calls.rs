@@ -142,7 +142,11 @@ impl Future for Running {
         let begun = clock.monotonic();
         spent::open(spent, begun);
         let polled = ended.poll(cx);
-        spent::add(Phase::Work, clock.monotonic().saturating_sub(begun));
+        let stopped = match &polled {
+            Poll::Ready(Ok(Reply { ended: Some(ended), .. })) => *ended,
+            _ => clock.monotonic(),
+        };
+        spent::add(Phase::Work, stopped.saturating_sub(begun));
         match polled {
             Poll::Pending => {
                 *spent = spent::close();

@@ -80,8 +80,15 @@ impl EndedCall {
 }
 
 impl Watch {
+    /// Whether a call took long or gave much, or may still take long until its answer has gone.
+    #[inline]
+    pub(super) fn may_concern(&self, took: Duration, response_len: usize) -> bool {
+        EndedCall::is_followed(response_len) || self.concerns(took, response_len)
+    }
+
     /// Whether a call took long, or gave much.
-    pub(super) fn concerns(&self, took: Duration, response_len: usize) -> bool {
+    #[inline]
+    fn concerns(&self, took: Duration, response_len: usize) -> bool {
         self.slow.is_some_and(|slow| took > slow)
             || self.large_bytes.is_some_and(|large| response_len > large)
     }
@@ -101,6 +108,11 @@ pub(super) struct Leaving {
 }
 
 impl Leaving {
+    /// Whether there are none.
+    pub(super) fn is_empty(&self) -> bool {
+        self.calls.is_empty()
+    }
+
     /// The answer of `call` ends at `end` of all that is sent.
     pub(super) fn push(&mut self, end: u64, mut call: EndedCall) {
         // Copies: slices of the request would keep all of it in memory, and the server thinks that it is gone.

@@ -115,7 +115,7 @@ impl Source for Latencies {
     }
 
     fn roll(&self) {
-        self.server.instruments().tables().iter().for_each(|(_, of)| of.latencies.roll());
+        self.server.instruments().roll_latencies();
     }
 }
 

@@ -23,7 +23,7 @@ pub const ROW_INTERVALS: usize = 6;
 /// Intervals that are kept of regions: an hour.
 const REGION_INTERVALS: usize = 360;
 /// Requests for which one is counted, on average: a power of two.
-const STRIDE: u32 = 32;
+const STRIDE: u32 = 16;
 /// Rows that a sketch has room for.
 const ROWS_MAX: usize = 512;
 /// Rows that are kept of an interval, and regions.
@@ -259,7 +259,7 @@ mod tests {
         let strides = 100_000;
         let passed: u64 = (0..strides).map(|_| u64::from(next_stride())).sum();
         let mean = passed as f64 / f64::from(strides) + 1.0;
-        assert!((mean - f64::from(STRIDE)).abs() < 0.3, "{mean}");
+        assert!((mean - f64::from(STRIDE)).abs() < 0.2, "{mean}");
     }
 
     const INTERVAL: Duration = Duration::from_secs(10);

@@ -151,6 +151,7 @@ impl Caller {
     }
 
     /// So many Gets ended, at least one, each of which took so long.
+    #[inline]
     pub(crate) fn note_gets(&self, gets: u32, took: Duration) {
         if let Some(times) = &self.user.times {
             times.get.record_many(took, gets);
@@ -159,6 +160,7 @@ impl Caller {
     }
 
     /// A call of `Get` ended well that took so long and used this.
+    #[inline]
     pub(crate) fn note_get(&self, took: Duration, usage: &Usage) {
         if let Some(times) = &self.user.times {
             times.get.record(took);
@@ -196,6 +198,7 @@ impl Caller {
     }
 
     /// A part of a call ended that used this.
+    #[inline]
     pub(crate) fn note_usage(&self, usage: &Usage) {
         let Some(own) = self.host.own() else { return };
         usage.add_to(&own.read_units, &own.write_units, &own.work_nanos);

@@ -3,6 +3,11 @@
 //! A histogram counts values by buckets that are a sixteenth of their value wide, so that what is told of it is wrong by
 //! three percent at most; the smallest and the greatest are exact. Counts only grow. Who looks remembers those of his last
 //! look: what came since is an [`Interval`], which HBase's `_min` to `_99.9th_percentile` are about.
+//!
+//! What belongs to several histograms is noted in one, of which the others tell ([`Histogram::tells_of`]).
+
+mod buckets;
+mod interval;
 
 use std::fmt;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
@@ -10,13 +15,8 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::metrics::COUNTING;
 use crate::metrics::areas::{Count, Place, Zeroed};
-
-/// A bucket is a power of two divided by two to this power.
-const PARTS_BITS: u32 = 4;
-const PARTS: u64 = 1 << PARTS_BITS;
-/// The greatest value that is told from greater ones has so many bits: a terabyte, twelve days in microseconds.
-const VALUE_BITS: u32 = 40;
-const BUCKETS: usize = ((VALUE_BITS - PARTS_BITS + 1) << PARTS_BITS) as usize;
+use buckets::{BUCKETS, bucket_of};
+pub use interval::Interval;
 
 /// Values that are noted by many threads and looked at by few.
 pub struct Histogram {
@@ -300,136 +300,11 @@ impl Snapshot {
     }
 }
 
-/// The values noted between two looks.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Interval {
-    // By bucket, those with values.
-    counts: Vec<(u16, u32)>,
-    count: u64,
-    sum: u64,
-    min: u64,
-    max: u64,
-}
-
-impl Interval {
-    /// A value that is noted while somebody looks may be in the counts and not yet in the rest, or the other way round.
-    fn of(counts: Vec<(u16, u32)>, sum: u64, min: u64, max: u64) -> Interval {
-        let (Some(first), Some(last)) = (counts.first(), counts.last()) else { return Interval::default() };
-        let (least, greatest) = (lowest_of(first.0.into()), highest_of(last.0.into()));
-        let count = counts.iter().map(|(_, count)| u64::from(*count)).sum();
-        let (min, max) = (min.clamp(least, greatest), max.clamp(least, greatest));
-        Interval { counts, count, sum, min: min.min(max), max }
-    }
-
-    fn of_zeros(count: u64) -> Interval {
-        Interval { counts: vec![(0, count as u32)], count, ..Interval::default() }
-    }
-
-    /// The values of both.
-    fn with(&self, other: &Interval) -> Interval {
-        let (first, second) = match (self.count, other.count) {
-            (_, 0) => return self.clone(),
-            (0, _) => return other.clone(),
-            _ => (self, other),
-        };
-        let mut counts = first.counts.clone();
-        for (bucket, count) in &second.counts {
-            match counts.binary_search_by_key(bucket, |(bucket, _)| *bucket) {
-                Ok(at) => counts[at].1 = counts[at].1.saturating_add(*count),
-                Err(at) => counts.insert(at, (*bucket, *count)),
-            }
-        }
-        Interval {
-            counts,
-            count: first.count + second.count,
-            sum: first.sum.wrapping_add(second.sum),
-            min: first.min.min(second.min),
-            max: first.max.max(second.max),
-        }
-    }
-
-    /// How many there were.
-    pub fn count(&self) -> u64 {
-        self.count
-    }
-
-    /// The smallest; 0 if there were none.
-    pub fn min(&self) -> u64 {
-        self.min
-    }
-
-    /// The greatest; 0 if there were none.
-    pub fn max(&self) -> u64 {
-        self.max
-    }
-
-    /// Their mean; 0 if there were none.
-    pub fn mean(&self) -> f64 {
-        if self.count == 0 { 0.0 } else { self.sum as f64 / self.count as f64 }
-    }
-
-    /// The value that `share` of them (0 to 1) do not exceed, within three percent; 0 if there were none.
-    pub fn quantile(&self, share: f64) -> u64 {
-        let place = (share.clamp(0.0, 1.0) * self.count as f64).ceil().max(1.0) as u64;
-        let mut passed = 0;
-        for (bucket, count) in &self.counts {
-            passed += u64::from(*count);
-            if passed >= place {
-                let bucket = usize::from(*bucket);
-                let middle = lowest_of(bucket).midpoint(highest_of(bucket));
-                return middle.clamp(self.min, self.max);
-            }
-        }
-        self.max
-    }
-
-    /// How many do not exceed `value`, by the middles of their buckets.
-    pub fn count_up_to(&self, value: u64) -> u64 {
-        let up_to = self.counts.iter().take_while(|(bucket, _)| {
-            let bucket = usize::from(*bucket);
-            lowest_of(bucket).midpoint(highest_of(bucket)) <= value
-        });
-        up_to.map(|(_, count)| u64::from(*count)).sum()
-    }
-}
-
-#[inline]
-fn bucket_of(value: u64) -> usize {
-    // Those below PARTS are as if of its power: each has a bucket of its own.
-    let power = (value | PARTS).ilog2() - PARTS_BITS;
-    let bucket = (u64::from(power) << PARTS_BITS) + (value >> power);
-    (bucket as usize).min(BUCKETS - 1)
-}
-
-/// The smallest value of a bucket.
-fn lowest_of(bucket: usize) -> u64 {
-    let (power, part) = (bucket as u64 >> PARTS_BITS, bucket as u64 & (PARTS - 1));
-    match power {
-        0 => part,
-        _ => (PARTS | part) << (power - 1),
-    }
-}
-
-/// The greatest value of a bucket.
-fn highest_of(bucket: usize) -> u64 {
-    lowest_of(bucket + 1) - 1
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const VALUE_MAX: u64 = (1 << VALUE_BITS) - 1;
-
-    #[test]
-    fn every_value_has_a_bucket_that_is_narrow() {
-        assert_eq!(bucket_of(VALUE_MAX), BUCKETS - 1);
-        for bucket in 0..BUCKETS {
-            let (low, high) = (lowest_of(bucket), highest_of(bucket));
-            assert_eq!((bucket_of(low), bucket_of(high)), (bucket, bucket));
-            assert!(high - low <= low / 16, "{low} to {high}");
-        }
-    }
+    const VALUE_MAX: u64 = (1 << buckets::VALUE_BITS) - 1;
 
     fn histogram_of(values: impl IntoIterator<Item = u64>) -> Histogram {
         let histogram = Histogram::new();

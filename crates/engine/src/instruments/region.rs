@@ -168,6 +168,7 @@ impl RegionInstruments {
     }
 
     /// So many Gets ended, at least one, each of which took so long.
+    #[inline]
     pub fn note_gets(&self, gets: u32, took: Duration) {
         self.table.latencies.get.record_many(took, gets);
         if took > SLOW {
@@ -176,6 +177,7 @@ impl RegionInstruments {
     }
 
     /// A call of `Get` ended well that took so long and used this.
+    #[inline]
     pub fn note_get(&self, took: Duration, usage: &Usage) {
         self.note_gets(1, took);
         self.note_usage(usage);
@@ -189,6 +191,7 @@ impl RegionInstruments {
     }
 
     /// A part of a call ended that used this.
+    #[inline]
     pub fn note_usage(&self, usage: &Usage) {
         if let Some(own) = self.counts.own() {
             usage.add_to(&own.read_units, &own.write_units, &own.work_nanos);
@@ -196,6 +199,7 @@ impl RegionInstruments {
     }
 
     /// So many rows were read by Gets.
+    #[inline]
     pub(crate) fn note_rows_got(&self, rows: u64) {
         if rows > 0 {
             self.counts.add(|of| &of.gets, rows);

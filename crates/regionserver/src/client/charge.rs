@@ -46,6 +46,7 @@ impl Charge {
     }
 
     /// What the part used that ends at `now`, for who charges it himself.
+    #[inline]
     pub(super) fn usage(self, server: &RegionServer, operation: &Operation, now: Duration) -> Usage {
         let (read_unit_bytes, write_unit_bytes) = server.options().unit_bytes;
         Usage {

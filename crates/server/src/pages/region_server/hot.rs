@@ -49,7 +49,7 @@ impl RegionServerPages {
             Column::text("Row"),
             Column::text("Table"),
             Column::number("Requests a second")
-                .titled("One request of some thirty is counted, for all of them."),
+                .titled("One request of sixteen is counted, for all of them."),
             Column::text("Region"),
         ];
         let rows = hotspots.hottest_rows(self.server.regions(), now, ROWS).into_iter().map(|hot| {

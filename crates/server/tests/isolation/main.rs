@@ -44,6 +44,8 @@ const ROWS: u64 = 12;
 const WRITERS: u64 = 4;
 const READERS: u64 = 3;
 const SECONDS: u64 = 6;
+/// How much longer it may take where machines are busy.
+const PATIENCE_SECONDS: u64 = 60;
 
 /// What all clients share.
 struct World {
@@ -52,6 +54,8 @@ struct World {
     moments: AtomicU64,
     versions: AtomicU64,
     over: AtomicBool,
+    // Whether the table was flushed, compacted and split.
+    disturbed: AtomicBool,
     histories: Mutex<BTreeMap<Bytes, History>>,
 }
 
@@ -170,6 +174,7 @@ async fn disturb(world: &World, client: &Client, chance: &Chance) -> [u32; 4] {
         };
         // What cannot be right now is refused: regions are not split or merged while they have references.
         times[kind] += u32::from(outcome.is_ok());
+        world.disturbed.store(times[..3].iter().all(|times| *times > 0), Ordering::SeqCst);
         world.env.clock.sleep(chance.millis(1..150)).await;
     }
     times
@@ -204,6 +209,7 @@ async fn load(server: &Server, time: Duration) {
         moments: AtomicU64::new(1),
         versions: AtomicU64::new(1),
         over: AtomicBool::new(false),
+        disturbed: AtomicBool::new(false),
         histories: Mutex::default(),
     });
     let mut loads = tokio::task::JoinSet::new();
@@ -221,6 +227,13 @@ async fn load(server: &Server, time: Duration) {
     let timer = world.clone();
     loads.spawn(async move {
         timer.env.clock.sleep(time).await;
+        // On a busy machine little happens in that time.
+        for _ in 0..PATIENCE_SECONDS {
+            if timer.disturbed.load(Ordering::SeqCst) {
+                break;
+            }
+            timer.env.clock.sleep(Duration::from_secs(1)).await;
+        }
         timer.over.store(true, Ordering::SeqCst);
     });
     let disturbed = disturb(&world, &client, &chance);

@@ -97,8 +97,17 @@ fn jmx_is_asked_as_hadoops_servlet_is() {
     assert!(bytes("used") > 1 << 20 && bytes("used") < bytes("max"), "{heap}");
     let platform = jmx(port, "?qry=java.lang:*");
     let kinds = platform["beans"].as_array().unwrap().iter().map(|bean| bean["name"].as_str().unwrap());
-    let kinds: Vec<_> = kinds.map(|name| name.strip_prefix("java.lang:type=").unwrap()).collect();
-    assert_eq!(kinds, ["Runtime", "Memory", "OperatingSystem", "Threading", "GarbageCollector,name=None"]);
+    let kinds: Vec<_> = kinds.map(|name| name.strip_prefix("java.lang:").unwrap()).collect();
+    assert_eq!(
+        kinds,
+        [
+            "type=Runtime",
+            "type=Memory",
+            "type=OperatingSystem",
+            "type=Threading",
+            "name=None,type=GarbageCollector"
+        ]
+    );
     let described = jmx(port, "?qry=*sub=IPC&description=true");
     let connections = &described["beans"][0]["numOpenConnections"];
     assert!(connections["value"].is_u64() && connections["description"] == "Connections that are open.");

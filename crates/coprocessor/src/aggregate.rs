@@ -15,6 +15,8 @@ mod big_decimal;
 mod decimal;
 mod double;
 mod fold;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 mod integer;
 mod interpreter;
 mod long;

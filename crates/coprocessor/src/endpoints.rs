@@ -14,7 +14,7 @@ use wire::service::no_endpoint;
 
 use crate::background::Background;
 use crate::error::Result;
-use crate::{aggregate, multi_row};
+use crate::{aggregate, multi_row, row_count};
 
 /// An answer to a call of an endpoint.
 #[derive(Clone, Debug, PartialEq)]
@@ -64,6 +64,7 @@ impl Endpoints {
         let call = Call { call, deadline, background: &self.background };
         match &call.call.service_name[..] {
             aggregate::SERVICE => aggregate::call(region, call).await,
+            row_count::SERVICE => row_count::call(region, call).await,
             multi_row::SERVICE if coprocessor::is_named(region.table(), coprocessor::MULTI_ROW_MUTATION) => {
                 multi_row::call(region, call.call).await
             }

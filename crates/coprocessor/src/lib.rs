@@ -3,6 +3,7 @@
 //! * [`Endpoints`]: which services a region has, and who answers a call of one;
 //! * [`aggregate`]: `AggregateService`, numbers of a column in one;
 //! * [`multi_row`]: `MultiRowMutationService`, changes of several rows at once;
+//! * [`row_count`]: `RowCountService`, HBase's example;
 //! * [`reading`]: a scan that takes as long as it takes; [`background`]: threads that it does not hold up others on.
 //!
 //! Knows nothing about: connections, quotas, which regions a server has.
@@ -13,6 +14,9 @@ mod endpoints;
 mod error;
 mod multi_row;
 mod reading;
+mod row_count;
 
+#[cfg(fuzzing)]
+pub use aggregate::fuzzing;
 pub use endpoints::{Endpoints, Response};
 pub use error::{Error, Result};

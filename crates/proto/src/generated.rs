@@ -3546,6 +3546,13 @@ pub struct ForeignExceptionMessage {
     #[prost(message, optional, tag = "2")]
     pub generic_exception: ::core::option::Option<GenericExceptionMessage>,
 }
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct CountRequest {}
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct CountResponse {
+    #[prost(int64, required, tag = "1", default = "0")]
+    pub count: i64,
+}
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ExportRequest {
     #[prost(message, required, tag = "1")]

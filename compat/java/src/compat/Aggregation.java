@@ -104,8 +104,9 @@ final class Aggregation implements Suite {
           decimal, random.nextBoolean() ? Bytes.toBytes(row) : Bytes.toBytes(7L * row), Bytes.toBytes(row * 3L),
           Bytes.toBytes((long) random.nextInt(1000)), Bytes.toBytes((double) random.nextInt(1000)),
           Bytes.toBytes(BigDecimal.valueOf(random.nextInt(100_000), 2)), Bytes.toBytes(1L + random.nextInt(9)),
-          Bytes.toBytes(1.0 + random.nextInt(9)), Bytes.toBytes(BigDecimal.valueOf(1 + random.nextInt(9)))};
-      String[] columns = {"f:l", "f:d", "f:b", "f:m", "g:w", "f:+l", "f:+d", "f:+b", "f:wl", "f:wd", "f:wb"};
+          Bytes.toBytes(1.0 + random.nextInt(9)), Bytes.toBytes(BigDecimal.valueOf(1 + random.nextInt(9))),
+          Bytes.toBytes((random.nextInt(2_000_000) - 1_000_000) / 8.0)};
+      String[] columns = {"f:l", "f:d", "f:b", "f:m", "g:w", "f:+l", "f:+e", "f:+b", "f:wl", "f:we", "f:wb", "f:e"};
       for (int at = 0; at < columns.length; at++) {
         if (random.nextDouble() < share) {
           String[] name = columns[at].split(":");
@@ -184,26 +185,27 @@ final class Aggregation implements Suite {
           .withStartRow(b("r00" + at)).withStopRow(b("r00" + at), true));
     }
     every(table, "decimals", "BigDecimal", "z");
-    every(table, "longs as doubles", "Double", "l");
+    // None of them is a NaN: which one a sum of two gives, depends on the compiler.
+    every(table, "longs as doubles", "Double", "+l");
     every(table, "doubles as longs", "Long", "d");
   }
 
   private void faults(Table table) throws Exception {
     out.topic("faults");
     Scan longs = new Scan().addColumn(b("f"), b("l"));
-    fails("no such class", () -> call(table, "", "getMax", request("no.such.Interpreter", scan(longs), new byte[0])));
-    fails("no class", () -> call(table, "", "getMax", request("", scan(longs), new byte[0])));
-    fails("bytes that are no message", () -> call(table, "", "getMax", request(INTERPRETERS + "LongColumnInterpreter",
+    ask("no such class", () -> call(table, "", "getMax", request("no.such.Interpreter", scan(longs), new byte[0])));
+    ask("no class", () -> call(table, "", "getMax", request("", scan(longs), new byte[0])));
+    ask("bytes that are no message", () -> call(table, "", "getMax", request(INTERPRETERS + "LongColumnInterpreter",
         scan(longs), new byte[] {(byte) 0x80})));
     out.see("bytes of another message", () -> Bytes.toStringBinary(call(table, "", "getMax",
         request(INTERPRETERS + "LongColumnInterpreter", scan(longs), new byte[] {8, 1}))));
     out.see("rows counted by no class", () -> Bytes.toStringBinary(call(table, "", "getRowNum",
         request("no.such.Interpreter", scan(longs), new byte[0]))));
-    fails("no such family", () -> ask(table, "", "getSum", "Long", new Scan().addColumn(b("h"), b("l"))));
+    out.see("no such family", () -> ask(table, "", "getSum", "Long", new Scan().addColumn(b("h"), b("l"))));
     for (String method : METHODS) {
       out.see(method + " without family", () -> answer(() -> ask(table, "", method, "Long", new Scan())));
     }
-    fails("a raw column", () -> ask(table, "", "getSum", "Long", new Scan(longs).setRaw(true)));
+    ask("a raw column", () -> ask(table, "", "getSum", "Long", new Scan(longs).setRaw(true)));
     put(table, "r000", "v", new byte[] {0, 0, 0, 2});
     for (String method : METHODS) {
       out.see(method + " of no decimal", () -> answer(() -> ask(table, "", method, "BigDecimal", new Scan().addColumn(b("f"), b("v")))));
@@ -251,7 +253,7 @@ final class Aggregation implements Suite {
     return call(table, region, method, request(INTERPRETERS + interpreter + "ColumnInterpreter", scan(scan), new byte[0]));
   }
 
-  private void fails(String what, Callable<byte[]> call) {
+  private void ask(String what, Callable<byte[]> call) {
     out.see(what, () -> answer(call));
   }
 
@@ -265,7 +267,9 @@ final class Aggregation implements Suite {
         last = cause;
       }
       String name = last instanceof RemoteWithExtrasException remote ? remote.getClassName() : last.getClass().getName();
-      return "!" + name + " " + String.valueOf(last.getMessage()).split("\n")[0];
+      String said = String.valueOf(last.getMessage()).split("\n")[0];
+      // What Java says of a null it leaves out after a while, to be faster.
+      return "!" + name + (said.contains("Cannot invoke") || said.equals(name) ? "" : " " + said);
     }
   }
 

@@ -19,7 +19,8 @@ import org.apache.hadoop.hbase.coprocessor.ColumnInterpreter;
 
 /**
  * HBase's own clients of AggregateService, over all regions of a table that {@link Aggregation} filled. The client looks for
- * a median by adding up rows until it has half of the sum, and would never end where numbers are negative or sums wrap.
+ * a median by adding up rows until it has half of the sum, which wants numbers that are not negative; the asynchronous one
+ * takes the answers apart wrongly and never ends.
  */
 final class Aggregators implements Suite {
   // Without the region that has no cells, and which a scan up to its first row asks too: a median of nothing is an exception
@@ -43,7 +44,8 @@ final class Aggregators implements Suite {
          AsyncConnection connection = ConnectionFactory.createAsyncConnection(s.conf).get()) {
       AsyncTable<AdvancedScanResultConsumer> async = connection.getTable(table.getName());
       of(s.out, client, async, new LongColumnInterpreter(), "l");
-      of(s.out, client, async, new DoubleColumnInterpreter(), "d");
+      // Numbers whose sums are exact, in whatever order regions answer.
+      of(s.out, client, async, new DoubleColumnInterpreter(), "e");
       of(s.out, client, async, new BigDecimalColumnInterpreter(), "b");
       s.out.topic("what the client refuses");
       see(s.out, "no family", () -> client.sum(table, new LongColumnInterpreter(), new Scan()));
@@ -72,10 +74,8 @@ final class Aggregators implements Suite {
       see(out, "deviation, async", () -> AsyncAggregationClient.std(async, interpreter, scan.call()).get());
       Scan positive = new Scan(rows).addColumn(b("f"), b("+" + column));
       see(out, "median", () -> client.median(table, interpreter, positive));
-      see(out, "median, async", () -> AsyncAggregationClient.median(async, interpreter, positive).get());
       Scan weighted = new Scan(positive).addColumn(b("f"), b("w" + column));
       see(out, "weighted median", () -> client.median(table, interpreter, weighted));
-      see(out, "weighted median, async", () -> AsyncAggregationClient.median(async, interpreter, weighted).get());
     }
     see(out, "rows of the table", () -> client.rowCount(table, interpreter, new Scan()));
     see(out, "rows of a family", () -> client.rowCount(table, interpreter, new Scan().addFamily(b("g"))));

@@ -1,0 +1,71 @@
+//! `RowCountService`: the numbers of rows and of cells of a region.
+//!
+//! Source: HBase's example `RowCountEndpoint`.
+
+use std::sync::Arc;
+
+use cell::Cell;
+use cell::filter::Filter;
+use cell::query::Scan;
+use engine::Region;
+use engine::scanner::{ResultEnd, ResultSink};
+use prost::Message;
+
+use crate::endpoints::{Call, Response, decode, unknown_method};
+use crate::error::Result;
+use crate::reading::Reading;
+
+pub(crate) const SERVICE: &str = "RowCountService";
+
+const RESPONSE: &str = "org.apache.hadoop.hbase.coprocessor.example.generated.ExampleProtos$CountResponse";
+
+/// Answers a call of the service.
+pub(crate) async fn call(region: &Arc<Region>, call: Call<'_>) -> Result<Response> {
+    let mut scan = Scan::default();
+    match &call.call.method_name[..] {
+        // One cell of each row is enough.
+        "getRowCount" => scan.selection.filter = Some(Filter::FirstKeyOnly.into()),
+        "getKeyValueCount" => {}
+        _ => return Err(unknown_method(call.call).into()),
+    }
+    decode::<proto::CountRequest>(call.call)?;
+    let mut reading = Reading::begin(region, &scan, call)?;
+    let work = async move {
+        let mut cells = Cells::default();
+        reading.drive(&mut cells).await?;
+        Ok(cells.count)
+    };
+    let count = call.background.run(work).await?;
+    Ok(Response { class: RESPONSE, message: proto::CountResponse { count }.encode_to_vec() })
+}
+
+/// Counts cells.
+#[derive(Default)]
+struct Cells {
+    count: i64,
+    // Before the current row.
+    row_start: i64,
+}
+
+impl ResultSink for Cells {
+    fn begin_result(&mut self, goes_on: bool) {
+        if !goes_on {
+            self.row_start = self.count;
+        }
+    }
+
+    fn cell(&mut self, _cell: &Cell<'_>) {
+        self.count += 1;
+    }
+
+    fn end_result(&mut self, _end: ResultEnd) {}
+
+    fn rollback_row(&mut self) {
+        self.count = self.row_start;
+    }
+
+    /// Nothing that would be sent.
+    fn bytes(&self) -> usize {
+        0
+    }
+}

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use base::env::{Env, TaskClass};
+use base::pool::Pool;
 use tokio::sync::Semaphore;
 
 use super::process::{Process, Usage};
@@ -17,6 +18,8 @@ use super::workload::{Failure, Peer, Plan, Worker};
 
 /// Between two looks at how far a run is.
 const LOOK: Duration = Duration::from_millis(100);
+/// Between two looks at what is due, at a rate; a call is timed from when it was due, not from when that was seen.
+const PACE: Duration = Duration::from_micros(50);
 
 /// How much load, and how long.
 #[derive(Debug, Clone)]
@@ -91,11 +94,12 @@ pub(super) async fn run(
         stopped: AtomicBool::new(false),
         failure: Mutex::default(),
     });
-    let (tallies, mut tasks) = start(&run, peers, plan, load);
-    if load.rate.is_some() {
+    let (tallies, tasks) = start(&run, peers, plan, load);
+    let pacer = Pool::new("pace", 1);
+    let pacing = load.rate.map(|rate| {
         let pacing = Arc::clone(&run);
-        tasks.push(env.spawn(TaskClass::Connection, async move { pacing.pace().await }));
-    }
+        pacer.run(move || pacing.pace(rate))
+    });
     run.watch_until(run.count_from, progress).await;
     let before = server.map(Process::usage).transpose()?;
     let counted_from = env.clock.monotonic();
@@ -106,6 +110,9 @@ pub(super) async fn run(
     let length = env.clock.monotonic().saturating_sub(counted_from);
     let after = server.map(Process::usage).transpose()?;
     run.stop();
+    if let Some(pacing) = pacing {
+        pacing.await;
+    }
     for task in tasks {
         // A panic has told its story itself.
         task.await.map_err(|error| format!("a client of the benchmark ended: {error}"))?;
@@ -186,16 +193,17 @@ impl Run {
         }
     }
 
-    /// Lets calls go when they are due. It does not sleep: timers are a hundred times coarser than calls.
-    async fn pace(&self) {
-        let rate = self.rate.expect("there is a pace only at a rate");
+    /// Lets calls go when they are due, on a thread of its own: a runtime's timers are a hundred times coarser than calls, and
+    /// one that does not sleep takes the core from those who make the calls, the kernel's own threads for the network
+    /// among them.
+    fn pace(&self, rate: f64) {
         let mut let_go = 0;
         while !self.is_stopped() {
             let passed = self.env.clock.monotonic().saturating_sub(self.begin);
             let due = (passed.as_secs_f64() * rate) as u64;
             self.due.add_permits((due - let_go) as usize);
             let_go = due;
-            tokio::task::yield_now().await;
+            std::thread::sleep(PACE);
         }
     }
 

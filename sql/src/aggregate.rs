@@ -172,6 +172,7 @@ impl ExecutionPlan for GrampusAggregate {
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         let (request, states) = self.request();
         let (table, schema) = (Arc::clone(&self.wanted.table), self.schema());
+        let ranges = self.wanted.ranges.clone();
         let finisher = Finisher {
             table: Arc::clone(&table),
             schema: Arc::clone(&schema),
@@ -187,7 +188,8 @@ impl ExecutionPlan for GrampusAggregate {
             let mut watched = Watched { reservation: &reservation, counts: &counts, finisher: &finisher };
             let watch = Box::new(|progress: &_, merger: &_| watched.see(progress, merger));
             let source = &table.source;
-            let partial = source.aggregate(&table.declaration.table, &request, PARALLEL, watch).await?;
+            let partial =
+                source.aggregate(&table.declaration.table, &request, &ranges, PARALLEL, watch).await?;
             let batch = finisher.batch(partial).map_err(|error| DataFusionError::External(error.into()))?;
             metrics.record_output(batch.num_rows());
             let starts = (0..batch.num_rows()).step_by(batch_rows);

@@ -377,7 +377,7 @@ pub(crate) mod tests {
         check("a BIGINT", "", "families f, g");
         check("a BIGINT", ", 'a' 'h:a'", "no family 'h'");
         check("a BIGINT", ", 'a' 'f:a bytes_double'", "bytes_long would do");
-        check("a BIGINT", ", 'b' 'f:a'", "'b', which is no column");
+        check("a BIGINT", ", 'a' 'f:a', 'b' 'f:a'", "'b', which is no column");
         check("a DATE", ", 'a' 'f:a'", "declare TIMESTAMP");
         check("a INT, b INT, PRIMARY KEY (a, b)", "", "one column");
         check("a BIGINT", ", 'a' 'f:a seconds'", "only TIMESTAMP");

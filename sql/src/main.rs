@@ -6,6 +6,7 @@
 //! table, predicate  a table as DataFusion asks for it: which conditions the servers look at, which rows can meet them
 //! scan, aggregate   the parts of plans that are done by the servers; aggregate::rule finds what can be
 //! request, arrays   questions to the servers, and their answers as arrow's arrays
+//! yielding          joins that can be cancelled
 //! source            the servers; os: clocks, sockets and threads
 //! ```
 //!
@@ -29,6 +30,7 @@ mod system_table;
 mod table;
 mod types;
 mod value;
+mod yielding;
 
 #[cfg(test)]
 mod pretend;
@@ -54,6 +56,8 @@ use system_table::SystemTable;
 const RETRIES_MAX: u32 = 7;
 /// ZooKeeper's port where none is named.
 const ZOOKEEPER_PORT: u16 = 2181;
+/// Turns of tasks between two looks at the sockets: a turn of a join is long.
+const SOCKETS_EVERY: u32 = 2;
 /// Bytes of a thread's stack: plans are trees, and are walked by recursion.
 const STACK_BYTES: usize = 8 << 20;
 
@@ -86,8 +90,14 @@ struct Arguments {
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    let runtime =
-        tokio::runtime::Builder::new_multi_thread().enable_all().thread_stack_size(STACK_BYTES).build();
+    // A query keeps as many threads at work as there are cores. Others are there for who connects meanwhile, or cancels.
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2 * cores)
+        .event_interval(SOCKETS_EVERY)
+        .enable_all()
+        .thread_stack_size(STACK_BYTES)
+        .build();
     let runtime = match runtime {
         Ok(runtime) => runtime,
         Err(error) => {

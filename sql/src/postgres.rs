@@ -7,16 +7,20 @@
 //! Nobody is asked for a password, and nothing is encrypted.
 #![allow(clippy::disallowed_methods, reason = "pgwire takes tokio's sockets")]
 
+mod cancel;
+
 use std::fmt::Debug;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use base::env::{Env, TaskClass};
+use datafusion::arrow::error::ArrowError;
 use datafusion::error::DataFusionError;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::sql::parser::Statement as DataFusionStatement;
 use datafusion::sql::sqlparser::ast::Statement;
+use datafusion::sql::sqlparser::parser::ParserError;
 use datafusion_postgres::{DfSessionService, Parser};
 use futures_util::Sink;
 use pgwire::api::auth::StartupHandler;
@@ -33,6 +37,10 @@ use pgwire::messages::PgWireBackendMessage;
 use tokio::net::TcpListener;
 
 use crate::statements::{Engine, Outcome, is_show_tables, told};
+use cancel::cancellable;
+
+/// PostgreSQL's code for numeric_value_out_of_range.
+const OUT_OF_RANGE: &str = "22003";
 
 /// A statement that was prepared: its text, and what it was understood to be.
 type Prepared = (String, Option<(Statement, LogicalPlan)>);
@@ -46,7 +54,7 @@ pub async fn serve(engine: Engine, env: &Env, address: SocketAddr) -> Result<(),
     let listener = TcpListener::bind(address).await.map_err(failed)?;
     let local = listener.local_addr().map_err(failed)?;
     println!("grampus-sql listens on {local}: psql -h {} -p {}", local.ip(), local.port());
-    let handlers = Arc::new(Handlers::new(engine));
+    let connections = Arc::new(ConnectionManager::new());
     loop {
         let (socket, peer) = match listener.accept().await {
             Ok(accepted) => accepted,
@@ -56,7 +64,8 @@ pub async fn serve(engine: Engine, env: &Env, address: SocketAddr) -> Result<(),
                 continue;
             }
         };
-        let handlers = Arc::clone(&handlers);
+        // Each with a session of its own: SET is of one connection.
+        let handlers = Arc::new(Handlers::new(engine.apart(), Arc::clone(&connections)));
         env.spawn(TaskClass::Connection, async move {
             if let Err(error) = pgwire::tokio::process_socket(socket, None, handlers).await {
                 eprintln!("grampus-sql: {peer}: {error}");
@@ -72,8 +81,7 @@ struct Handlers {
 }
 
 impl Handlers {
-    fn new(engine: Engine) -> Handlers {
-        let connections = Arc::new(ConnectionManager::new());
+    fn new(engine: Engine, connections: Arc<ConnectionManager>) -> Handlers {
         Handlers {
             service: Arc::new(Service::new(engine)),
             cancel: Arc::new(DefaultCancelHandler::new(Arc::clone(&connections))),
@@ -135,8 +143,8 @@ impl Service {
         match self.engine.run(statement).await.map_err(|error| coded(&error))? {
             Outcome::Done(name) => Ok(Response::Execution(Tag::new(name))),
             Outcome::Rows(rows) => {
-                let rows =
-                    arrow_pg::datatypes::df::encode_dataframe(rows, &Format::UnifiedText, None).await?;
+                let rows = arrow_pg::datatypes::df::encode_dataframe(rows, &Format::UnifiedText, None).await;
+                let rows = rows.map_err(readable)?;
                 Ok(Response::Query(rows))
             }
         }
@@ -154,7 +162,9 @@ impl SimpleQueryHandler for Service {
     {
         let Some(statements) = own_statements(query) else {
             self.engine.catalog.refresh().await.map_err(|error| coded(&error))?;
-            return SimpleQueryHandler::do_query(&self.inner, client, query).await.map_err(readable);
+            let responses =
+                SimpleQueryHandler::do_query(&self.inner, client, query).await.map_err(readable)?;
+            return Ok(cancellable(client, responses).await);
         };
         let mut responses = Vec::new();
         for statement in statements {
@@ -166,7 +176,7 @@ impl SimpleQueryHandler for Service {
                 responses.extend(more.map_err(readable)?);
             }
         }
-        Ok(responses)
+        Ok(cancellable(client, responses).await)
     }
 }
 
@@ -196,7 +206,9 @@ impl ExtendedQueryHandler for Service {
         {
             return self.run_own(statement).await;
         }
-        ExtendedQueryHandler::do_query(&self.inner, client, portal, max_rows).await.map_err(readable)
+        let response = ExtendedQueryHandler::do_query(&self.inner, client, portal, max_rows).await;
+        let responses = cancellable(client, vec![response.map_err(readable)?]).await;
+        Ok(responses.into_iter().next().unwrap_or(Response::EmptyQuery))
     }
 }
 
@@ -244,8 +256,15 @@ fn own_statements(sql: &str) -> Option<Vec<DataFusionStatement>> {
 fn is_own(statement: &DataFusionStatement) -> bool {
     match statement {
         DataFusionStatement::CreateExternalTable(_) => true,
-        DataFusionStatement::Statement(inner) if matches!(**inner, Statement::Drop { .. }) => true,
-        _ => is_show_tables(statement),
+        // Files of this machine are not written.
+        DataFusionStatement::CopyTo(_) => true,
+        DataFusionStatement::Statement(inner) => {
+            matches!(
+                **inner,
+                Statement::Drop { .. } | Statement::CreateSchema { .. } | Statement::CreateDatabase { .. }
+            ) || is_show_tables(statement)
+        }
+        _ => false,
     }
 }
 
@@ -254,8 +273,17 @@ fn readable(error: PgWireError) -> PgWireError {
     match error {
         PgWireError::ApiError(inner) => match inner.downcast::<DataFusionError>() {
             Ok(error) => coded(&error),
-            Err(inner) => user_error("XX000", inner.to_string()),
+            Err(inner) => match inner.downcast::<ParserError>() {
+                Ok(error) => coded(&DataFusionError::SQL(error, None)),
+                Err(inner) => user_error("XX000", inner.to_string()),
+            },
         },
+        PgWireError::UserError(info) if info.code == OUT_OF_RANGE && info.message.starts_with("Numeric") => user_error(
+            OUT_OF_RANGE,
+            "a DECIMAL of the answer has more than 28 digits, which PostgreSQL's wire here does not carry; CAST(.. AS VARCHAR) \
+             gives all of them"
+                .to_string(),
+        ),
         other => other,
     }
 }
@@ -267,6 +295,11 @@ fn coded(error: &DataFusionError) -> PgWireError {
         DataFusionError::SQL(..) => "42601",
         DataFusionError::Plan(_) if text.contains("table '") && text.contains("not found") => "42P01",
         DataFusionError::SchemaError(..) => "42703",
+        DataFusionError::ArrowError(error, _) => match **error {
+            ArrowError::DivideByZero => "22012",
+            ArrowError::CastError(_) | ArrowError::ParseError(_) => "22P02",
+            _ => "XX000",
+        },
         DataFusionError::Plan(_) => "42000",
         DataFusionError::NotImplemented(_) => "0A000",
         DataFusionError::ResourcesExhausted(_) => "53200",

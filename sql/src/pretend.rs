@@ -100,11 +100,12 @@ pub struct Shared(pub Arc<Pretend>);
 
 #[async_trait]
 impl Source for Shared {
-    async fn ranges(&self, _: &TableName, range: &RowRange) -> Result<Vec<RowRange>> {
+    async fn regions(&self, _: &TableName, ranges: &[RowRange]) -> Result<Vec<Vec<RowRange>>> {
         let bounds: Vec<Bytes> =
             [Bytes::new()].into_iter().chain(self.0.splits.clone()).chain([Bytes::new()]).collect();
         let region = |keys: &[Bytes]| RowRange { start: keys[0].clone(), stop: keys[1].clone() };
-        Ok(bounds.windows(2).filter_map(|keys| range.intersection(&region(keys))).collect())
+        let of_region = |keys| ranges.iter().filter_map(|range| range.intersection(&region(keys))).collect();
+        Ok(bounds.windows(2).map(of_region).filter(|ranges: &Vec<_>| !ranges.is_empty()).collect())
     }
 
     fn select(
@@ -121,6 +122,7 @@ impl Source for Shared {
         &self,
         table: &TableName,
         request: &AggregateRequest,
+        ranges: &[RowRange],
         _: usize,
         mut watch: Watch<'_>,
     ) -> Result<Partial> {
@@ -130,7 +132,7 @@ impl Source for Shared {
         let plan = request::aggregation(&wanted, &request.group_by, &request.aggregate).map_err(failed)?;
         let plan = Arc::new(plan);
         let mut merger = Merger::default();
-        for range in self.ranges(table, &RowRange::of(rows)).await? {
+        for range in self.regions(table, ranges).await?.concat() {
             let (len, columns) = self.0.vectors(&wanted, &range);
             let mut aggregator = Aggregator::new(Arc::clone(&plan));
             aggregator.add(&Batch { len, columns: &columns, rows: None }).map_err(failed)?;

@@ -11,6 +11,9 @@ use crate::predicate;
 use crate::predicate::shown::Shown;
 use crate::source::Source;
 
+/// Ranges of rows that EXPLAIN shows; more are counted.
+const RANGES_SHOWN_MAX: usize = 8;
+
 /// A declared table and where its rows come from.
 #[derive(Debug)]
 pub struct Declared {
@@ -29,10 +32,10 @@ pub struct Wanted {
     pub table: Arc<Declared>,
     /// Those that meet this; its columns are those of the declaration.
     pub predicate: Option<Predicate>,
-    /// Those in here.
-    pub range: RowRange,
-    /// The same range in parts that can be worked on side by side.
-    pub parts: Vec<RowRange>,
+    /// Those in here, in order.
+    pub ranges: Vec<RowRange>,
+    /// What of them is in each region that has some.
+    pub regions: Vec<Vec<RowRange>>,
 }
 
 /// The columns of a request, each once.
@@ -51,7 +54,7 @@ impl Places {
 }
 
 impl Wanted {
-    /// The rows in the endpoint's words, with the columns of `places` and those of the condition.
+    /// The rows in the endpoint's words but for their ranges, with the columns of `places` and those of the condition.
     pub fn rows(&self, mut places: Places) -> Rows {
         let mut predicate = self.predicate.clone();
         if let Some(predicate) = &mut predicate {
@@ -59,8 +62,6 @@ impl Wanted {
         }
         let Declaration { columns, .. } = &self.table.declaration;
         Rows {
-            start_row: Some(self.range.start.clone()),
-            stop_row: Some(self.range.stop.clone()),
             // Which rows there are does not depend on which columns are asked for.
             family: self.table.declaration.families(),
             column: places.0.iter().map(|column| columns[*column as usize].to_proto()).collect(),
@@ -75,10 +76,13 @@ impl Wanted {
         if let Some(predicate) = &self.predicate {
             text.push_str(&format!(", predicate={}", Shown(predicate, &self.table.declaration)));
         }
-        let key = |row: &[u8]| String::from_utf8_lossy(row).escape_debug().to_string();
-        let RowRange { start, stop } = &self.range;
-        text.push_str(&format!(", rows=[{}..{})", key(start), key(stop)));
-        text.push_str(&format!(", regions={}", self.parts.len()));
+        let range =
+            |RowRange { start, stop }: &RowRange| format!("[{}..{})", key_text(start), key_text(stop));
+        let mut shown: Vec<String> = self.ranges.iter().take(RANGES_SHOWN_MAX).map(range).collect();
+        if let Some(more) = self.ranges.len().checked_sub(RANGES_SHOWN_MAX).filter(|more| *more > 0) {
+            shown.push(format!("{more} more"));
+        }
+        text.push_str(&format!(", rows={}, regions={}", shown.join(" "), self.regions.len()));
         text
     }
 
@@ -86,4 +90,13 @@ impl Wanted {
     pub fn name(&self, column: usize) -> &str {
         &self.table.declaration.columns[column].name
     }
+}
+
+/// A row key for a person, as HBase's shell writes it.
+fn key_text(row: &[u8]) -> String {
+    let shown = |byte: &u8| match byte {
+        b' '..=b'~' => char::from(*byte).to_string(),
+        byte => format!("\\x{byte:02X}"),
+    };
+    row.iter().map(shown).collect()
 }

@@ -4,12 +4,14 @@ use std::fmt;
 use std::sync::Arc;
 
 use client::columns::RowRange;
+use datafusion::arrow::compute::{SortOptions, sort_to_indices, take_record_batch};
 use datafusion::arrow::datatypes::{Schema, SchemaRef};
 use datafusion::arrow::record_batch::{RecordBatch, RecordBatchOptions};
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
+use datafusion::physical_expr::expressions::Column;
+use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr, PhysicalSortExpr};
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
 use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, MetricsSet};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
@@ -31,8 +33,12 @@ pub struct GrampusScan {
     wanted: Wanted,
     /// Declared columns, in their order.
     columns: Vec<usize>,
-    /// Rows at most of each partition.
+    /// Rows at most of each partition, whichever they are.
     limit: Option<usize>,
+    /// Rows of each partition that are given at most: the first of them.
+    first: Option<usize>,
+    /// The place of a column in whose order rows are given.
+    key: Option<usize>,
     partitions: Vec<Vec<RowRange>>,
     properties: Arc<PlanProperties>,
     metrics: ExecutionPlanMetricsSet,
@@ -48,19 +54,29 @@ impl GrampusScan {
     ) -> GrampusScan {
         let fields = columns.iter().map(|at| Arc::clone(&wanted.table.schema.fields()[*at]));
         let schema: SchemaRef = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
-        let share = wanted.parts.len().div_ceil(partitions_max.max(1)).max(1);
-        let mut partitions: Vec<Vec<RowRange>> = wanted.parts.chunks(share).map(<[_]>::to_vec).collect();
+        let share = wanted.regions.len().div_ceil(partitions_max.max(1)).max(1);
+        let mut partitions: Vec<Vec<RowRange>> = wanted.regions.chunks(share).map(<[_]>::concat).collect();
         if partitions.is_empty() {
             partitions.push(Vec::new());
         }
         let properties = PlanProperties::new(
-            EquivalenceProperties::new(schema),
+            in_order(&wanted, &columns, schema),
             Partitioning::UnknownPartitioning(partitions.len()),
             EmissionType::Incremental,
             Boundedness::Bounded,
         );
+        let key = columns.iter().position(|column| is_ordered_key(&wanted, *column));
         let metrics = ExecutionPlanMetricsSet::new();
-        GrampusScan { wanted, columns, limit, partitions, properties: Arc::new(properties), metrics }
+        GrampusScan {
+            wanted,
+            columns,
+            limit,
+            first: None,
+            key,
+            partitions,
+            properties: Arc::new(properties),
+            metrics,
+        }
     }
 
     /// Which rows.
@@ -75,7 +91,7 @@ impl GrampusScan {
 
     /// Whether it gives only some of the rows.
     pub fn is_limited(&self) -> bool {
-        self.limit.is_some()
+        self.fetch().is_some()
     }
 
     fn request(&self) -> SelectRequest {
@@ -93,6 +109,7 @@ impl GrampusScan {
     /// The columns of an answer.
     fn reader(&self) -> impl Fn(SelectResponse) -> Result<RecordBatch> + Send + 'static {
         let (schema, table, columns) = (self.schema(), Arc::clone(&self.wanted.table), self.columns.clone());
+        let key = self.key;
         move |answer: SelectResponse| {
             let rows = answer.rows() as usize;
             if rows > 0 && answer.vector.len() != columns.len() {
@@ -109,7 +126,12 @@ impl GrampusScan {
                 answer.vector.into_iter().zip(&columns).map(array).collect::<Result<Vec<_>, String>>();
             let arrays = arrays.map_err(|error| DataFusionError::External(error.into()))?;
             let options = RecordBatchOptions::new().with_row_count(Some(rows));
-            Ok(RecordBatch::try_new_with_options(Arc::clone(&schema), arrays, &options)?)
+            let rows = RecordBatch::try_new_with_options(Arc::clone(&schema), arrays, &options)?;
+            match key {
+                // All rows of an answer are before those of the next, but among themselves in no order.
+                Some(key) => Ok(take_record_batch(&rows, &sort_to_indices(rows.column(key), None, None)?)?),
+                None => Ok(rows),
+            }
         }
     }
 }
@@ -119,7 +141,8 @@ impl DisplayAs for GrampusScan {
         let columns: Vec<&str> = self.columns.iter().map(|at| self.wanted.name(*at)).collect();
         let table = &self.wanted.table.declaration.table;
         write!(f, "GrampusScan: table={table}, columns=[{}]{}", columns.join(", "), self.wanted.shown())?;
-        self.limit.map_or(Ok(()), |limit| write!(f, ", limit={limit}"))
+        self.limit.map_or(Ok(()), |limit| write!(f, ", limit={limit}"))?;
+        self.first.map_or(Ok(()), |first| write!(f, ", first={first}"))
     }
 }
 
@@ -155,16 +178,20 @@ impl ExecutionPlan for GrampusScan {
         Ok(self)
     }
 
-    fn supports_limit_pushdown(&self) -> bool {
-        true
-    }
-
     fn fetch(&self) -> Option<usize> {
-        self.limit
+        [self.limit, self.first].into_iter().flatten().min()
     }
 
-    fn with_fetch(&self, limit: Option<usize>) -> Option<Arc<dyn ExecutionPlan>> {
-        let scan = GrampusScan::new(self.wanted.clone(), self.columns.clone(), limit, self.partitions.len());
+    fn with_fetch(&self, first: Option<usize>) -> Option<Arc<dyn ExecutionPlan>> {
+        let partitions = self.partitions.len();
+        let scan = match self.key {
+            // The plan may count on the order; servers have none among the rows of an answer.
+            Some(_) => GrampusScan {
+                first,
+                ..GrampusScan::new(self.wanted.clone(), self.columns.clone(), self.limit, partitions)
+            },
+            None => GrampusScan::new(self.wanted.clone(), self.columns.clone(), first, partitions),
+        };
         Some(Arc::new(scan))
     }
 
@@ -180,13 +207,30 @@ impl ExecutionPlan for GrampusScan {
             metrics.record_output(batch.num_rows());
         });
         let some = batches.try_filter(|batch| std::future::ready(batch.num_rows() > 0));
-        let limited = limited(some.boxed(), self.limit);
+        let limited = limited(some.boxed(), self.fetch());
         Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema(), limited)))
     }
 
     fn metrics(&self) -> Option<MetricsSet> {
         Some(self.metrics.clone_inner())
     }
+}
+
+/// Whether a declared column is the whole row key, and ordered as its bytes are.
+fn is_ordered_key(wanted: &Wanted, column: usize) -> bool {
+    let column = &wanted.table.declaration.columns[column];
+    !column.is_nullable() && column.encoding.keeps_order()
+}
+
+/// That rows come in the order of their keys: then nothing is sorted for ORDER BY, and with a LIMIT what is behind the first
+/// answers is not asked for.
+fn in_order(wanted: &Wanted, columns: &[usize], schema: SchemaRef) -> EquivalenceProperties {
+    let keys = columns.iter().enumerate().filter(|(_, column)| is_ordered_key(wanted, **column));
+    let ordering = |(at, column): (usize, &usize)| {
+        let key: Arc<dyn PhysicalExpr> = Arc::new(Column::new(wanted.name(*column), at));
+        [PhysicalSortExpr::new(key, SortOptions::default())]
+    };
+    EquivalenceProperties::new_with_orderings(schema, keys.map(ordering))
 }
 
 /// The first rows of a partition; each of its ranges gives as many by itself.

@@ -2,12 +2,16 @@
 
 use std::sync::Arc;
 
-use datafusion::catalog::{CatalogProvider, MemoryCatalogProvider};
+use datafusion::catalog::{CatalogProvider, MemoryCatalogProvider, SchemaProvider};
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::TreeNode;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::context::SessionContext;
 use datafusion::execution::memory_pool::FairSpillPool;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::execution::session_state::SessionStateBuilder;
+use datafusion::logical_expr::LogicalPlan;
+use datafusion::optimizer::AnalyzerRule;
 use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 use datafusion::prelude::SessionConfig;
 use datafusion_pg_catalog::pg_catalog::context::EmptyContextProvider;
@@ -15,6 +19,8 @@ use datafusion_pg_catalog::pg_catalog::setup_pg_catalog;
 
 use crate::aggregate::rule::PushAggregates;
 use crate::catalog::{Catalog, SCHEMA};
+use crate::statements::only_reads;
+use crate::yielding::YieldingJoins;
 
 /// The database's name.
 pub const DATABASE: &str = "grampus";
@@ -34,11 +40,13 @@ pub fn context(catalog: &Arc<Catalog>, memory_bytes_max: usize) -> Result<Sessio
     let runtime = RuntimeEnvBuilder::new().with_memory_pool(memory).build_arc()?;
     let mut rules = PhysicalOptimizer::new().rules;
     rules.insert(0, Arc::new(PushAggregates));
+    rules.push(Arc::new(YieldingJoins));
     let state = SessionStateBuilder::new()
         .with_config(config)
         .with_runtime_env(runtime)
         .with_default_features()
         .with_physical_optimizer_rules(rules)
+        .with_analyzer_rule(Arc::new(OnlyReads))
         .build();
     let context = SessionContext::new_with_state(state);
     let database = MemoryCatalogProvider::new();
@@ -46,5 +54,41 @@ pub fn context(catalog: &Arc<Catalog>, memory_bytes_max: usize) -> Result<Sessio
     context.register_catalog(DATABASE, Arc::new(database));
     setup_pg_catalog(&context, DATABASE, EmptyContextProvider)
         .map_err(|error| DataFusionError::External(error))?;
+    // From now on no schema comes or goes.
+    let database = context.catalog(DATABASE).map(|catalog| Arc::new(Fixed(catalog)));
+    let database =
+        database.ok_or_else(|| DataFusionError::Internal(format!("{DATABASE} is not registered")))?;
+    context.register_catalog(DATABASE, database);
     Ok(context)
+}
+
+/// A catalog whose schemas stay: none can be registered, none deregistered.
+#[derive(Debug)]
+struct Fixed(Arc<dyn CatalogProvider>);
+
+impl CatalogProvider for Fixed {
+    fn schema_names(&self) -> Vec<String> {
+        self.0.schema_names()
+    }
+
+    fn schema(&self, name: &str) -> Option<Arc<dyn SchemaProvider>> {
+        self.0.schema(name)
+    }
+}
+
+/// Refuses what would write files: COPY, whoever asks for it. Tables refuse changes by themselves.
+#[derive(Debug)]
+struct OnlyReads;
+
+impl AnalyzerRule for OnlyReads {
+    fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
+        match plan.exists(|part| Ok(matches!(part, LogicalPlan::Copy(_))))? {
+            true => Err(only_reads("COPY")),
+            false => Ok(plan),
+        }
+    }
+
+    fn name(&self) -> &str {
+        "grampus_only_reads"
+    }
 }

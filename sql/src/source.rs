@@ -19,8 +19,8 @@ pub type Watch<'a> = Box<dyn FnMut(&Progress, &Merger) -> Result<()> + Send + 'a
 /// Tables that rows are selected and aggregated from.
 #[async_trait]
 pub trait Source: fmt::Debug + Send + Sync + 'static {
-    /// The parts of a range that can be worked on side by side, in order.
-    async fn ranges(&self, table: &TableName, range: &RowRange) -> Result<Vec<RowRange>>;
+    /// What of some ranges, which are in order, is in each region that has some.
+    async fn regions(&self, table: &TableName, ranges: &[RowRange]) -> Result<Vec<Vec<RowRange>>>;
 
     /// Rows of one range in order, answer by answer.
     fn select(
@@ -30,11 +30,12 @@ pub trait Source: fmt::Debug + Send + Sync + 'static {
         range: RowRange,
     ) -> BoxStream<'static, Result<SelectResponse>>;
 
-    /// Aggregates all rows of a request.
+    /// Aggregates all rows of a request in some ranges, which are in order.
     async fn aggregate(
         &self,
         table: &TableName,
         request: &AggregateRequest,
+        ranges: &[RowRange],
         parallel: usize,
         watch: Watch<'_>,
     ) -> Result<Partial>;
@@ -51,8 +52,8 @@ impl fmt::Debug for Cluster {
 
 #[async_trait]
 impl Source for Cluster {
-    async fn ranges(&self, table: &TableName, range: &RowRange) -> Result<Vec<RowRange>> {
-        self.0.table(table.clone()).ranges(range).await.map_err(external)
+    async fn regions(&self, table: &TableName, ranges: &[RowRange]) -> Result<Vec<Vec<RowRange>>> {
+        self.0.table(table.clone()).ranges_by_region(ranges).await.map_err(external)
     }
 
     fn select(
@@ -73,11 +74,12 @@ impl Source for Cluster {
         &self,
         table: &TableName,
         request: &AggregateRequest,
+        ranges: &[RowRange],
         parallel: usize,
         mut watch: Watch<'_>,
     ) -> Result<Partial> {
         let table = self.0.table(table.clone());
-        let watched = table.aggregate(request, parallel, |progress, merger| {
+        let watched = table.aggregate(request, ranges, parallel, |progress, merger| {
             watch(progress, merger).map_err(Stopped::ByWatch)
         });
         watched.await.map_err(|stopped| match stopped {

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use datafusion::arrow::error::ArrowError;
 use datafusion::dataframe::DataFrame;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::context::SessionContext;
@@ -12,8 +13,8 @@ use datafusion::sql::parser::{DFParser, Statement};
 use crate::catalog::Catalog;
 
 /// What SHOW TABLES is: DataFusion's would show the tables of catalogs too.
-const SHOW_TABLES: &str = "SELECT table_name, table_type FROM information_schema.tables WHERE table_schema = 'public' \
-                           ORDER BY table_name";
+const SHOW_TABLES: &str = "SELECT table_name, table_type FROM information_schema.tables \
+                           WHERE table_catalog = 'grampus' AND table_schema = 'public' ORDER BY table_name";
 
 /// Where statements are run.
 #[derive(Clone)]
@@ -33,6 +34,14 @@ pub enum Outcome {
 }
 
 impl Engine {
+    /// The same with settings of its own, which SET changes for it alone.
+    pub fn apart(&self) -> Engine {
+        Engine {
+            context: SessionContext::new_with_state(self.context.state()),
+            catalog: Arc::clone(&self.catalog),
+        }
+    }
+
     /// Takes statements apart.
     ///
     /// # Errors
@@ -61,6 +70,11 @@ impl Engine {
                 self.catalog.forget(&dropped.name, dropped.if_exists).await?;
                 return Ok(Outcome::Done("DROP TABLE"));
             }
+            // The catalog tells of these that they are not kept.
+            LogicalPlan::Ddl(DdlStatement::CreateView(_) | DdlStatement::CreateMemoryTable(_)) => {}
+            LogicalPlan::Ddl(_) => {
+                return Err(only_reads("A statement that creates, changes or drops something"));
+            }
             _ => {}
         }
         let done = name_of_change(&plan);
@@ -86,6 +100,13 @@ fn name_of_change(plan: &LogicalPlan) -> Option<&'static str> {
     }
 }
 
+/// What is said of a statement that would write something.
+pub fn only_reads(what: &str) -> DataFusionError {
+    DataFusionError::Plan(format!(
+        "{what} is not possible, SQL here only reads; tables are declared by CREATE EXTERNAL TABLE and DROP TABLE"
+    ))
+}
+
 /// An error for a person: what is wrong, without the layers it came through.
 pub fn told(error: &DataFusionError) -> String {
     let text = match error.find_root() {
@@ -94,6 +115,8 @@ pub fn told(error: &DataFusionError) -> String {
         DataFusionError::Plan(text)
         | DataFusionError::Execution(text)
         | DataFusionError::NotImplemented(text) => text.clone(),
+        DataFusionError::ArrowError(error, _) => told_of_values(error),
+        DataFusionError::SchemaError(error, _) => error.to_string(),
         root => root.strip_backtrace(),
     };
     let advice = match error.find_root() {
@@ -104,4 +127,15 @@ pub fn told(error: &DataFusionError) -> String {
         _ => "",
     };
     format!("{text}{advice}")
+}
+
+fn told_of_values(error: &ArrowError) -> String {
+    match error {
+        ArrowError::DivideByZero => "division by zero".to_string(),
+        ArrowError::CastError(text)
+        | ArrowError::ComputeError(text)
+        | ArrowError::ParseError(text)
+        | ArrowError::InvalidArgumentError(text) => text.clone(),
+        other => other.to_string(),
+    }
 }

@@ -85,9 +85,10 @@ impl TableProvider for GrampusTable {
             parts.extend(predicate::conjuncts(&part).to_vec());
         }
         let predicate = predicate::all(parts);
-        let range = predicate.as_ref().map_or_else(RowRange::default, |one| range::of(one, declaration));
-        let parts = self.declared.source.ranges(&declaration.table, &range).await?;
-        let wanted = Wanted { table: Arc::clone(&self.declared), predicate, range, parts };
+        let all = || vec![RowRange::default()];
+        let ranges = predicate.as_ref().map_or_else(all, |one| range::of(one, declaration));
+        let regions = self.declared.source.regions(&declaration.table, &ranges).await?;
+        let wanted = Wanted { table: Arc::clone(&self.declared), predicate, ranges, regions };
         let columns = projection.cloned().unwrap_or_else(|| (0..declaration.columns.len()).collect());
         let partitions_max = state.config().target_partitions();
         Ok(Arc::new(GrampusScan::new(wanted, columns, limit, partitions_max)))

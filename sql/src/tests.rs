@@ -204,6 +204,15 @@ const QUERIES: &[(Pushed, &str)] = &[
     (Pushed::Aggregate, "SELECT at, count(*) FROM t WHERE at IS NOT NULL GROUP BY at ORDER BY at LIMIT 400"),
     (Pushed::Aggregate, "SELECT count(*) FROM t WHERE c = 'o''ak'"),
     (Pushed::Aggregate, "SELECT count(*) FROM t WHERE part = 'red' AND a = -29999"),
+    (
+        Pushed::Aggregate,
+        "SELECT count(*), sum(a) FROM t WHERE id IN ('010|red', '011|red', '055|green', '201|blue')",
+    ),
+    (
+        Pushed::Aggregate,
+        "SELECT part, count(*) FROM t WHERE id < '020' OR (id > '100' AND id < '130') GROUP BY part",
+    ),
+    (Pushed::Filter, "SELECT id, part FROM t WHERE (id < '020' OR id > '190') AND part = 'red'"),
     (Pushed::Filter, "SELECT * FROM t WHERE a < 0"),
     (Pushed::Filter, "SELECT id, b FROM t WHERE c = 'ash' AND i = 5"),
     (Pushed::Filter, "SELECT sum(a % 100), count(*) FROM t WHERE i = 5"),
@@ -277,15 +286,18 @@ async fn plans_tell_what_the_servers_do() {
         ),
         (
             "SELECT count(*) FROM t WHERE id >= '060' AND id < '100'",
-            "group_by=[], aggregates=[count(*)], predicate=id >= '060' AND id < '100', rows=[060..100), regions=2",
+            "group_by=[], aggregates=[count(*)], predicate=id >= '060' AND id < '100', rows=[060..100), regions=1",
         ),
-        ("SELECT count(*) FROM t WHERE id = '060|red'", "rows=[060|red..060|red\\u{0}), regions=1"),
-        ("SELECT count(*) FROM t WHERE id IN ('010', '055')", "rows=[010..055\\u{0}), regions=2"),
-        ("SELECT count(*) FROM t WHERE id LIKE '20%'", "rows=[20..21), regions=1"),
+        ("SELECT count(*) FROM t WHERE id = '060|red'", "rows=[060|red..060|red\\x00), regions=1"),
+        (
+            "SELECT count(*) FROM t WHERE id IN ('010', '055')",
+            "rows=[010..010\\x00) [055..055\\x00), regions=2",
+        ),
+        ("SELECT count(*) FROM t WHERE id LIKE '20%'", "rows=[20..21), regions=2"),
         ("SELECT b FROM t LIMIT 7", "GrampusScan: table=t, columns=[b], rows=[..), regions=4, limit=7"),
         (
             "SELECT c FROM t WHERE (a > 5 OR c LIKE 'x''y%') AND b IS NOT NULL",
-            "columns=[c], predicate=(a > 5 OR c LIKE 'x'y%') AND b IS NOT NULL",
+            "columns=[c], predicate=b IS NOT NULL AND (a > 5 OR c LIKE 'x''y%')",
         ),
         ("SELECT c FROM t WHERE at < '2024-01-02'", "predicate=at < '2024-01-02T00:00:00'"),
         ("SELECT c FROM t WHERE NOT (i = 1 AND n = 2)", "predicate=i != 1 OR n != 2"),
@@ -294,6 +306,33 @@ async fn plans_tell_what_the_servers_do() {
         let plan = explained(&engine, query).await;
         assert!(plan.contains(told), "{query}\n{plan}\nlacks {told}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rows_come_in_the_order_of_their_keys() {
+    let (engine, pretend) = engine().await;
+    let query = "SELECT id, a FROM t WHERE id > '045' ORDER BY id LIMIT 100";
+    let plan = explained(&engine, query).await;
+    assert!(plan.contains("fetch=100") && !plan.contains("SortExec"), "{plan}");
+    pretend.asked.lock().unwrap().clear();
+    let ids = run(&engine, "SELECT id FROM t WHERE id > '045' ORDER BY id LIMIT 100").await.unwrap();
+    let ids: Vec<String> = ids
+        .iter()
+        .flat_map(|batch| {
+            (0..batch.num_rows()).map(|row| array_value_to_string(batch.column(0), row).unwrap())
+        })
+        .collect();
+    let expected: Vec<String> = pretend
+        .rows
+        .keys()
+        .map(|key| String::from_utf8(key.to_vec()).unwrap())
+        .filter(|id| id.as_str() > "045")
+        .take(100)
+        .collect();
+    assert_eq!(ids, expected);
+    // The other way round they are sorted here.
+    let plan = explained(&engine, "SELECT id FROM t ORDER BY id DESC LIMIT 3").await;
+    assert!(plan.contains("TopK(fetch=3)"), "{plan}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -347,12 +386,47 @@ async fn what_cannot_be_done_is_told_with_what_can() {
         ("CREATE EXTERNAL TABLE u (a INT) STORED AS HBASE LOCATION 't'", "STORED AS GRAMPUS"),
         ("CREATE EXTERNAL TABLE other.u (a INT) STORED AS GRAMPUS LOCATION 't'", "in the schema public"),
         ("DROP TABLE u", "not declared"),
+        ("COPY t TO '/nowhere/t.csv'", "only reads"),
+        ("EXPLAIN ANALYZE COPY (SELECT 1) TO '/nowhere/t.csv'", "only reads"),
+        ("DROP SCHEMA public CASCADE", "only reads"),
+        ("CREATE SCHEMA s", "only reads"),
+        ("CREATE DATABASE d", "only reads"),
+        ("SELECT a / 0 FROM t", "division by zero"),
+        ("SELECT a FROM t WHERE a = 'x'", "Cannot cast"),
         ("SELECT nothing FROM t", "nothing"),
         ("SELEC 1", "Expected"),
     ] {
         let error = run(&engine, sql).await.expect_err(sql);
         assert!(error.contains(told), "{sql}: {error}");
     }
+}
+
+/// A join of a few rows with themselves made thousands of millions, and its thread did nothing else meanwhile: who cancelled waited
+/// for all of them.
+#[tokio::test]
+async fn a_large_join_can_be_cancelled() {
+    let (engine, _) = engine().await;
+    for condition in ["a.id > b.id AND c.id > d.id AND a.i > d.i", "true"] {
+        let query = format!(
+            "SELECT count(*) FROM t a, t b, t c, t d WHERE {condition} AND a.a + b.a + c.a + d.a <> 1"
+        );
+        let query = run(&engine, &query);
+        // On one thread, so that the time is looked at only if the query gives way.
+        let cancelled = tokio::time::timeout(std::time::Duration::from_millis(200), query).await;
+        assert!(cancelled.is_err(), "it was done in no time");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn settings_are_of_one_session() {
+    let (engine, _) = engine().await;
+    let other = engine.apart();
+    run(&other, "SET datafusion.execution.batch_size = 17").await.unwrap();
+    let size = |engine: &Engine| engine.context.state().config().batch_size();
+    assert_eq!((size(&other), size(&engine) == 17), (17, false));
+    // Tables are everybody's.
+    run(&other, "DROP TABLE t").await.unwrap();
+    assert!(run(&engine, "SELECT * FROM t").await.is_err());
 }
 
 #[tokio::test(flavor = "multi_thread")]

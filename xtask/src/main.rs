@@ -6,13 +6,15 @@
 
 mod fuzz;
 mod licences;
+mod sql;
 mod steps;
 mod toolchain;
 
 use std::process::ExitCode;
 
 const USAGE: &str = "usage: cargo xtask TASK
-  test       unit, vector, model, crash and layer tests; stock Java clients against recorded answers of HBase
+  test       unit, vector, model, crash and layer tests; stock Java clients against recorded answers of HBase; SQL by psql, and
+             against DuckDB
   check      format, lints, documentation, licences and advisories of dependencies, short fuzz runs, then test
   fuzz       every fuzz target for a minute; or:  fuzz [--seconds N] [TARGET...]
   licences   licences of all dependencies against the list of those that go with Apache-2.0";

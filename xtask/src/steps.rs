@@ -5,14 +5,15 @@ use std::time::Instant;
 
 use crate::fuzz;
 use crate::licences;
-use crate::toolchain::{self, JAVA, MAVEN, PYTHON};
+use crate::sql;
+use crate::toolchain::{self, JAVA, MAVEN, PYTHON, VENV};
 
 /// How long each fuzz target runs in a check.
 const FUZZ_SECONDS: u32 = 10;
 
 /// Everything that must hold at every commit.
 pub fn test() -> Result<(), String> {
-    toolchain::require(&[&JAVA, &MAVEN, &PYTHON])?;
+    toolchain::require(&[&JAVA, &MAVEN, &PYTHON, &VENV])?;
     // Builds target/debug/grampus too, which tests of the server start; building it alone would build half of the
     // crates again, with fewer features.
     step("tests of all crates", &["cargo", "test", "--workspace", "--locked"])?;
@@ -29,12 +30,14 @@ pub fn test() -> Result<(), String> {
     step(
         "stock Java clients against recorded answers of HBase",
         &["compat/run", "--grampus", "target/debug/grampus"],
-    )
+    )?;
+    sql::test()
 }
 
 /// `test`, and what a reviewer would otherwise have to look for.
 pub fn check() -> Result<(), String> {
     step("format", &["cargo", "fmt", "--all", "--check"])?;
+    sql::format()?;
     step(
         "lints",
         &[
@@ -51,6 +54,7 @@ pub fn check() -> Result<(), String> {
             "warnings",
         ],
     )?;
+    sql::lints()?;
     // The crates are for this workspace alone, so the documentation is for who works on them.
     step_with(
         "documentation",
@@ -79,7 +83,7 @@ fn advisories() -> Result<(), String> {
     Ok(())
 }
 
-fn step(title: &str, command: &[&str]) -> Result<(), String> {
+pub fn step(title: &str, command: &[&str]) -> Result<(), String> {
     step_with(title, command, &[])
 }
 

@@ -38,6 +38,14 @@ pub const PYTHON: Tool = Tool {
     install: "apt-get install python3",
 };
 
+/// What PyPI's packages are put into: a part of Python that Debian has in a package of its own.
+pub const VENV: Tool = Tool {
+    program: "python3",
+    probe: &["-c", "import ensurepip, venv"],
+    purpose: "its module venv fetches DuckDB and psql",
+    install: "apt-get install python3-venv",
+};
+
 /// Says which of `tools` are missing, all at once.
 pub fn require(tools: &[&Tool]) -> Result<(), String> {
     let missing: Vec<String> = tools

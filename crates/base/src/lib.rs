@@ -4,6 +4,7 @@
 //! * [`pool`]: bounded threads for calls that block (local disks, compression);
 //! * [`prefetch`]: a word to the processor about memory that will be read;
 //! * [`process`], [`threads`]: what the kernel says of this process;
+//! * [`budget`]: bytes that all who serve clients hold together;
 //! * [`checksum`], [`compression`], [`varint`]: the two CRCs, the codecs of files and cell blocks, the integers of
 //!   variable length;
 //! * [`config`], [`memory`]: options declared once (key, default, form, effect), and the memory there is;
@@ -16,6 +17,7 @@
 //!
 //! Knows nothing about: cells, files' formats, protobuf, tables.
 
+pub mod budget;
 pub mod checksum;
 pub mod compression;
 pub mod config;

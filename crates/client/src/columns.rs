@@ -106,8 +106,25 @@ impl Table {
         Ok(parts)
     }
 
-    /// Aggregates the rows of a request in all regions, `parallel` of them at a time, and puts together what they found.
-    /// `progress` is told after each answer how far it is and how many groups there are; what it returns ends the call
+    /// What of `ranges`, which are in order and apart, is in each region that has some, as the regions are now.
+    ///
+    /// # Errors
+    /// As [`Table::ranges`].
+    pub async fn ranges_by_region(&self, ranges: &[RowRange]) -> Result<Vec<Vec<RowRange>>> {
+        let (Some(first), Some(last)) = (ranges.first(), ranges.last()) else { return Ok(Vec::new()) };
+        let around = RowRange { start: first.start.clone(), stop: last.stop.clone() };
+        let of_region = |region: RowRange| {
+            // Of those before the region nothing is in it; they are in order.
+            let begin = ranges.partition_point(|range| !range.stop.is_empty() && range.stop <= region.start);
+            let inside = ranges[begin..].iter().map_while(|range| range.intersection(&region));
+            inside.collect::<Vec<_>>()
+        };
+        let regions = self.ranges(&around).await?.into_iter().map(of_region);
+        Ok(regions.filter(|ranges| !ranges.is_empty()).collect())
+    }
+
+    /// Aggregates the rows of a request that are in `ranges`, which are in order and apart and take the place of the request's
+    /// own; in `parallel` regions at a time. What they found is put together. `progress` is told after each answer how far it is and how many groups there are; what it returns ends the call
     /// if it is an error, and so a caller has a say in how many groups are kept.
     ///
     /// # Errors
@@ -115,6 +132,7 @@ impl Table {
     pub async fn aggregate<E: From<Error>>(
         &self,
         request: &AggregateRequest,
+        ranges: &[RowRange],
         parallel: usize,
         mut progress: impl FnMut(&Progress, &Merger) -> std::result::Result<(), E>,
     ) -> std::result::Result<Partial, E> {
@@ -122,7 +140,7 @@ impl Table {
         let rows = read::rows(request.rows.as_ref().unwrap_or(&Rows::default())).map_err(refused)?;
         let plan = read::aggregation(&rows, &request.group_by, &request.aggregate).map_err(refused)?;
         let mut merger = Merger::default();
-        self.aggregate_parts(request, parallel, |answer, done| {
+        self.aggregate_parts(request, ranges, parallel, |answer, done| {
             merger
                 .add(state::partial(&answer.group, &plan.aggregates).map_err(refused)?)
                 .map_err(Error::from)?;
@@ -140,10 +158,11 @@ impl Table {
     pub async fn aggregate_parts<E: From<Error>>(
         &self,
         request: &AggregateRequest,
+        ranges: &[RowRange],
         parallel: usize,
         mut take: impl FnMut(AggregateResponse, &Progress) -> std::result::Result<(), E>,
     ) -> std::result::Result<(), E> {
-        let ranges = self.ranges(&request.rows.as_ref().map_or_else(RowRange::default, RowRange::of)).await?;
+        let ranges = self.ranges_by_region(ranges).await?.concat();
         let mut progress = Progress { ranges: ranges.len(), ..Progress::default() };
         let mut waiting = ranges.into_iter().map(Walk::over);
         let mut running: FuturesUnordered<_> = FuturesUnordered::new();
@@ -252,14 +271,6 @@ impl Walk {
 }
 
 impl RowRange {
-    /// The range of a request.
-    pub fn of(rows: &Rows) -> RowRange {
-        RowRange {
-            start: rows.start_row.clone().unwrap_or_default(),
-            stop: rows.stop_row.clone().unwrap_or_default(),
-        }
-    }
-
     /// Whether no row can be in it.
     pub fn is_empty(&self) -> bool {
         !self.stop.is_empty() && self.start >= self.stop

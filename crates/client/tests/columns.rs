@@ -23,13 +23,20 @@ async fn filled(servers: usize, splits: &[&'static str]) -> (Fake, Table) {
     (fake, table)
 }
 
-fn counting(start: &'static str, stop: &'static str) -> AggregateRequest {
-    let rows = Rows { start_row: Some(start.into()), stop_row: Some(stop.into()), ..Rows::default() };
-    AggregateRequest { rows: Some(rows), aggregate: vec![Aggregate::default()], ..Default::default() }
+fn counting() -> AggregateRequest {
+    AggregateRequest {
+        rows: Some(Rows::default()),
+        aggregate: vec![Aggregate::default()],
+        ..Default::default()
+    }
 }
 
-async fn count(table: &Table, request: &AggregateRequest) -> u64 {
-    let found = table.aggregate::<Error>(request, 3, |_, _| Ok(())).await.unwrap();
+fn range(start: &'static str, stop: &'static str) -> RowRange {
+    RowRange { start: start.into(), stop: stop.into() }
+}
+
+async fn count(table: &Table, ranges: &[RowRange]) -> u64 {
+    let found = table.aggregate::<Error>(&counting(), ranges, 3, |_, _| Ok(())).await.unwrap();
     match &found.groups[..] {
         [] => 0,
         [(_, states)] => match states[..] {
@@ -54,7 +61,7 @@ async fn all_regions_are_asked_and_those_outside_of_the_range_are_not() {
     let (fake, table) = filled(2, &["30", "60"]).await;
     let mut progress = Vec::new();
     let found = table
-        .aggregate::<Error>(&counting("", ""), 2, |done, merged| {
+        .aggregate::<Error>(&counting(), &[range("", "")], 2, |done, merged| {
             progress.push((done.ranges_done, done.ranges, done.work.rows(), merged.len()));
             Ok(())
         })
@@ -63,20 +70,24 @@ async fn all_regions_are_asked_and_those_outside_of_the_range_are_not() {
     assert_eq!(found.groups[0].1, [State::Count(90)]);
     assert_eq!(progress, [(1, 3, 30, 1), (2, 3, 60, 1), (3, 3, 90, 1)]);
     assert_eq!(fake.state().called("ExecService"), 3);
-    assert_eq!(count(&table, &counting("35", "45")).await, 10);
+    assert_eq!(count(&table, &[range("35", "45")]).await, 10);
     assert_eq!(fake.state().called("ExecService"), 4);
-    assert_eq!(count(&table, &counting("60", "")).await, 30);
+    assert_eq!(count(&table, &[range("60", "")]).await, 30);
     assert_eq!(fake.state().called("ExecService"), 5);
-    assert_eq!(count(&table, &counting("9", "")).await, 0);
-    assert_eq!(count(&table, &counting("5", "4")).await, 0);
+    assert_eq!(count(&table, &[range("9", "")]).await, 0);
+    assert_eq!(count(&table, &[range("5", "4")]).await, 0);
     assert_eq!(fake.state().called("ExecService"), 6);
+    // Two in the first region, one across the next two.
+    let several = [range("05", "10"), range("20", "22"), range("55", "65")];
+    assert_eq!(count(&table, &several).await, 5 + 2 + 10);
+    assert_eq!(fake.state().called("ExecService"), 10);
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_answer_that_is_not_all_is_gone_on_from() {
     let (fake, table) = filled(1, &["45"]).await;
     fake.state().endpoint_rows_max = 7;
-    assert_eq!(count(&table, &counting("", "")).await, 90);
+    assert_eq!(count(&table, &[range("", "")]).await, 90);
     let all: Vec<Bytes> = (0..ROWS).map(|n| format!("{n:02}").into()).collect();
     assert_eq!(keys(&table, SelectRequest::default(), RowRange::default()).await, all);
     let range = RowRange { start: "10".into(), stop: "80".into() };
@@ -98,7 +109,7 @@ async fn a_region_that_splits_under_the_walk_is_counted_once() {
         let (fake, table) = filled(2, &["50"]).await;
         fake.state().endpoint_rows_max = rows_max;
         fake.state().split_at_endpoint = Some("20".into());
-        assert_eq!(count(&table, &counting("", "")).await, 90);
+        assert_eq!(count(&table, &[range("", "")]).await, 90);
         fake.state().split_at_endpoint = Some("70".into());
         assert_eq!(keys(&table, SelectRequest::default(), RowRange::default()).await.len(), 90);
         assert_eq!(fake.state().regions.len(), 4);
@@ -111,7 +122,7 @@ async fn failures_that_pass_are_tried_again() {
     fake.state().endpoint_rows_max = 3;
     fake.state().fault_every = 4;
     for _ in 0..5 {
-        assert_eq!(count(&table, &counting("05", "85")).await, 80);
+        assert_eq!(count(&table, &[range("05", "85")]).await, 80);
     }
     fake.state().fault_every = 0;
     assert!(fake.state().called("ExecService") > 5 * 80 / 3);
@@ -121,7 +132,7 @@ async fn failures_that_pass_are_tried_again() {
 async fn who_watches_may_end_it() {
     let (fake, table) = filled(1, &["10", "20", "30", "40"]).await;
     let ended = table
-        .aggregate::<Error>(&counting("", ""), 1, |done, _| match done.ranges_done {
+        .aggregate::<Error>(&counting(), &[range("", "")], 1, |done, _| match done.ranges_done {
             2 => Err(Error::Malformed("enough".into())),
             _ => Ok(()),
         })

@@ -10,7 +10,7 @@ pub(crate) use accumulator::Accumulator;
 pub use distinct::Distinct;
 pub use quantiles::Quantiles;
 
-use crate::column::Column;
+use crate::column::{Column, DECIMAL_DIGITS_MAX};
 use crate::value::{Kind, Value};
 
 /// What is found.
@@ -79,6 +79,14 @@ pub struct Moments {
 #[error("a sum has more digits than can be kept (38)")]
 pub struct Overflow;
 
+/// The first whole number of more than [`DECIMAL_DIGITS_MAX`] digits.
+const SUM_END: u128 = 10_u128.pow(DECIMAL_DIGITS_MAX as u32);
+
+/// Checks that a sum has no more digits than are kept: what 128 bits hold is a little more.
+fn check_sum(sum: i128) -> Result<(), Overflow> {
+    if sum.unsigned_abs() < SUM_END { Ok(()) } else { Err(Overflow) }
+}
+
 impl Aggregate {
     /// Checks that the column is there and of a kind that the function is for.
     ///
@@ -126,8 +134,10 @@ impl Moments {
 
     /// Those of both together.
     pub fn merge(&mut self, other: &Moments) {
-        if other.count == 0 {
-            return;
+        match (self.count, other.count) {
+            (_, 0) => return,
+            (0, _) => return *self = *other,
+            _ => {}
         }
         let (own, others) = (self.count as f64, other.count as f64);
         let distance = other.mean - self.mean;
@@ -161,6 +171,7 @@ impl State {
                     (Value::Real(sum), Value::Real(other)) => *sum += other,
                     (Value::Decimal(sum), Value::Decimal(other)) => {
                         *sum = sum.checked_add(*other).ok_or(Overflow)?;
+                        check_sum(*sum)?;
                     }
                     _ => {}
                 }

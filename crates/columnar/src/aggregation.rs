@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use crate::aggregate::{Accumulator, Aggregate, Overflow};
+use crate::aggregate::{Accumulator, Aggregate, Overflow, State};
 use crate::bits::Bits;
 use crate::column::Column;
 use crate::groups::Groups;
 use crate::partial::Partial;
 use crate::predicate::Predicate;
+use crate::value::{Kind, Value};
 use crate::vector::Vector;
 
 /// What is to be found: which rows, in which groups, and what of them.
@@ -66,8 +67,60 @@ impl Aggregation {
         self.aggregates.iter().try_for_each(|aggregate| aggregate.check(&self.columns))
     }
 
-    fn kind_of(&self, aggregate: &Aggregate) -> Option<crate::value::Kind> {
+    /// The same without columns that nothing is asked of, which are then not read.
+    #[must_use]
+    pub fn of_used_columns(mut self) -> Aggregation {
+        let mut used: Vec<usize> = self.predicate.as_ref().map(Predicate::columns).unwrap_or_default();
+        used.extend(&self.group_by);
+        used.extend(self.aggregates.iter().filter_map(|aggregate| aggregate.column));
+        let used = Used::of(used);
+        self.columns = used.select(&self.columns);
+        self.predicate = self.predicate.map(|predicate| predicate.of_columns(&used));
+        self.group_by.iter_mut().for_each(|at| *at = used.place(*at));
+        self.aggregates.iter_mut().for_each(|of| of.column = of.column.map(|at| used.place(at)));
+        self
+    }
+
+    fn kind_of(&self, aggregate: &Aggregate) -> Option<Kind> {
         aggregate.column.map(|at| self.columns[at].kind())
+    }
+}
+
+/// Some columns of a list, each once, in order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Used(Vec<usize>);
+
+impl Used {
+    /// Those at these places.
+    pub fn of(mut places: Vec<usize>) -> Used {
+        places.sort_unstable();
+        places.dedup();
+        Used(places)
+    }
+
+    /// The columns.
+    pub fn select(&self, columns: &[Column]) -> Vec<Column> {
+        self.0.iter().map(|at| columns[*at].clone()).collect()
+    }
+
+    /// Where among them the one is that is at a place of the list.
+    pub fn place(&self, of_list: usize) -> usize {
+        self.0.binary_search(&of_list).expect("only columns that are used are named")
+    }
+}
+
+/// Why rows were not added.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// A sum is too large.
+    Overflow(Overflow),
+    /// Whoever asked did not want to go on.
+    GivenUp,
+}
+
+impl From<Overflow> for Refusal {
+    fn from(overflow: Overflow) -> Refusal {
+        Refusal::Overflow(overflow)
     }
 }
 
@@ -99,19 +152,74 @@ impl Aggregator {
     /// # Errors
     /// [`Overflow`].
     pub fn add(&mut self, batch: &Batch<'_>) -> Result<u64, Overflow> {
+        match self.add_while(batch, |_| true) {
+            Ok(matched) => Ok(matched),
+            Err(Refusal::Overflow(overflow)) => Err(overflow),
+            Err(Refusal::GivenUp) => unreachable!("nobody gave up"),
+        }
+    }
+
+    /// The same, some rows at a time; `goes_on` is asked after each of these parts, and told of the memory that the groups take.
+    ///
+    /// # Errors
+    /// [`Refusal`]; what was added is then of no use.
+    pub fn add_while(
+        &mut self,
+        batch: &Batch<'_>,
+        mut goes_on: impl FnMut(usize) -> bool,
+    ) -> Result<u64, Refusal> {
         let plan = self.plan.clone();
-        batch.select(plan.predicate.as_ref(), &mut self.selected);
-        if self.selected.is_empty() {
-            return Ok(0);
-        }
+        let mut selected = std::mem::take(&mut self.selected);
+        batch.select(plan.predicate.as_ref(), &mut selected);
         let keys: Vec<&Vector> = plan.group_by.iter().map(|at| &*batch.columns[*at]).collect();
-        self.groups.assign(&keys, &self.selected, &mut self.numbers);
-        for (accumulator, aggregate) in self.accumulators.iter_mut().zip(&plan.aggregates) {
-            accumulator.grow(self.groups.len());
-            let vector = aggregate.column.map(|at| &*batch.columns[at]);
-            accumulator.add(vector, &self.selected, &self.numbers)?;
+        for rows in selected.chunks(self.rows_at_once()) {
+            self.groups.assign(&keys, rows, &mut self.numbers);
+            for (accumulator, aggregate) in self.accumulators.iter_mut().zip(&plan.aggregates) {
+                accumulator.grow(self.groups.len());
+                let vector = aggregate.column.map(|at| &*batch.columns[at]);
+                accumulator.add(vector, rows, &self.numbers)?;
+            }
+            if !goes_on(self.heap_bytes()) {
+                return Err(Refusal::GivenUp);
+            }
         }
-        Ok(self.selected.len() as u64)
+        let matched = selected.len() as u64;
+        self.selected = selected;
+        Ok(matched)
+    }
+
+    /// Rows of which the groups are looked at together: as many as take little memory even if each is a group. Where there can
+    /// be but one group, all.
+    fn rows_at_once(&self) -> usize {
+        const PART_BYTES: usize = 4 << 20;
+        const GROUP_BYTES: usize = 64;
+        match self.plan.group_by.len() {
+            0 => usize::MAX,
+            columns => (PART_BYTES / (GROUP_BYTES * (columns + self.accumulators.len()))).max(64),
+        }
+    }
+
+    /// Takes what another one of the same plan found.
+    ///
+    /// # Errors
+    /// [`Overflow`]; what was found is then of no use.
+    pub fn absorb(&mut self, other: Aggregator) -> Result<(), Overflow> {
+        let Aggregator { groups, accumulators, .. } = other;
+        let to = self.groups.absorb(&groups);
+        drop(groups);
+        for (own, other) in self.accumulators.iter_mut().zip(accumulators) {
+            own.grow(self.groups.len());
+            own.absorb(other, &to)?;
+        }
+        Ok(())
+    }
+
+    /// Checks that no sum has more digits than can be kept; until then some are.
+    ///
+    /// # Errors
+    /// [`Overflow`].
+    pub fn check(&self) -> Result<(), Overflow> {
+        self.accumulators.iter().try_for_each(Accumulator::check)
     }
 
     /// Takes rows of which nothing is asked, of an aggregation without columns.
@@ -119,18 +227,121 @@ impl Aggregator {
         self.accumulators.iter_mut().for_each(|accumulator| accumulator.add_rows(rows));
     }
 
-    /// About how many bytes of memory the groups take.
+    /// Bytes of memory that the groups take.
     pub fn heap_bytes(&self) -> usize {
         self.groups.heap_bytes() + self.accumulators.iter().map(Accumulator::heap_bytes).sum::<usize>()
     }
 
+    /// The groups, one by one, with their states.
+    pub fn groups(&self) -> impl Iterator<Item = (Vec<Value>, Vec<State>)> {
+        let states = |group| self.accumulators.iter().map(|accumulator| accumulator.state(group)).collect();
+        (0..self.groups.len()).map(move |group| (self.groups.key(group), states(group)))
+    }
+
     /// What was found.
     pub fn finish(self) -> Partial {
-        let mut partial = Partial::default();
-        for group in 0..self.groups.len() {
-            let states = self.accumulators.iter().map(|accumulator| accumulator.state(group)).collect();
-            partial.groups.push((self.groups.key(group), states));
+        Partial { groups: self.groups().collect() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::*;
+    use crate::aggregate::Function;
+    use crate::builder::VectorBuilder;
+    use crate::column::Place;
+    use crate::encoding::Encoding;
+    use crate::partial::Merger;
+
+    fn column(qualifier: &'static str, encoding: Encoding) -> Column {
+        Column {
+            place: Place::Cell { family: Bytes::new(), qualifier: qualifier.into() },
+            encoding,
+            scale: 0,
         }
-        partial
+    }
+
+    fn plan() -> Arc<Aggregation> {
+        use Function::{Average, Count, Distinct, Max, Min, Quantiles, Sum, Variance};
+        let of = |column| move |function| Aggregate { function, column: Some(column) };
+        let numbers = [Count, Sum, Min, Max, Average, Variance, Distinct, Quantiles];
+        let mut aggregates = vec![Aggregate { function: Count, column: None }];
+        aggregates.extend([0, 1, 2].into_iter().flat_map(|column| numbers.map(of(column))));
+        aggregates.extend([Count, Min, Max, Distinct].map(of(3)));
+        Arc::new(Aggregation {
+            columns: vec![
+                column("whole", Encoding::TextLong),
+                column("real", Encoding::TextDouble),
+                column("decimal", Encoding::TextDecimal),
+                column("raw", Encoding::Raw),
+            ],
+            predicate: None,
+            group_by: vec![3, 0, 2],
+            aggregates,
+        })
+    }
+
+    /// Rows of few different values, some of them null.
+    fn vectors(plan: &Aggregation, numbers: std::ops::Range<u64>) -> Vec<Arc<Vector>> {
+        let value = |column: usize, number: u64| {
+            let mixed = (number * 31 + column as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
+            (!mixed.is_multiple_of(5)).then(|| (mixed % 7).to_string())
+        };
+        let vector = |(at, column): (usize, &Column)| {
+            let mut builder = VectorBuilder::new(column);
+            for number in numbers.clone() {
+                match value(at, number) {
+                    Some(value) => builder.push(value.as_bytes()).expect("a number"),
+                    None => builder.push_null(),
+                }
+            }
+            Arc::new(builder.finish())
+        };
+        plan.columns.iter().enumerate().map(vector).collect()
+    }
+
+    fn aggregator(plan: &Arc<Aggregation>, numbers: std::ops::Range<u64>) -> Aggregator {
+        let mut aggregator = Aggregator::new(plan.clone());
+        let vectors = vectors(plan, numbers.clone());
+        let len = (numbers.end - numbers.start) as usize;
+        aggregator.add(&Batch { len, columns: &vectors, rows: None }).expect("small sums");
+        aggregator
+    }
+
+    #[test]
+    fn what_was_absorbed_is_as_what_was_merged() {
+        for group_by in [vec![], vec![3], vec![3, 0, 2]] {
+            let plan = Arc::new(Aggregation { group_by, ..Aggregation::clone(&plan()) });
+            let parts = [0..2000, 2000..2001, 1500..4000].map(|numbers| aggregator(&plan, numbers));
+            let (mut all, mut merger) = (Aggregator::new(plan.clone()), Merger::default());
+            for part in parts {
+                merger.add(Partial { groups: part.groups().collect() }).expect("small sums");
+                all.absorb(part).expect("small sums");
+            }
+            // Both meet groups in the same order; what was empty is there without columns.
+            assert_eq!(all.finish(), merger.finish());
+        }
+    }
+
+    #[test]
+    fn memory_is_told_in_parts() {
+        let plan = plan();
+        let vectors = vectors(&plan, 0..50_000);
+        let batch = Batch { len: 50_000, columns: &vectors, rows: None };
+        let mut aggregator = Aggregator::new(plan.clone());
+        let mut told = Vec::new();
+        aggregator
+            .add_while(&batch, |bytes| {
+                told.push(bytes);
+                true
+            })
+            .expect("small sums");
+        assert!(told.len() > 10 && told.is_sorted(), "{told:?}");
+        assert_eq!(*told.last().expect("some"), aggregator.heap_bytes());
+        let mut aggregator = Aggregator::new(plan);
+        assert_eq!(aggregator.add_while(&batch, |_| false), Err(Refusal::GivenUp));
+        assert!(aggregator.heap_bytes() < told[told.len() / 2]);
     }
 }

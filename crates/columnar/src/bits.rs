@@ -56,6 +56,11 @@ impl Bits {
         self.words[row / 64] |= 1 << (row % 64);
     }
 
+    /// The bits of some rows.
+    pub fn slice(&self, rows: std::ops::Range<usize>) -> Bits {
+        Bits::of(rows.len(), |row| self.get(rows.start + row))
+    }
+
     /// How many are one.
     pub fn count(&self) -> usize {
         self.words.iter().map(|word| word.count_ones() as usize).sum()

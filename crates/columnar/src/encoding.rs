@@ -9,6 +9,7 @@
 
 mod bytes;
 mod decimal;
+mod order;
 mod ordered;
 mod phoenix;
 mod text;
@@ -18,6 +19,7 @@ use std::borrow::Cow;
 
 use crate::value::{Kind, Value};
 use decimal::Fault;
+pub use order::Span;
 pub use unreadable::Unreadable;
 
 /// Declares the encodings once: variant, number in `Columns.proto`, name in SQL.

@@ -27,9 +27,6 @@ struct Pairs {
     list: Vec<(u32, u32)>,
 }
 
-// What an entry of a table of pairs takes, with its share of room left free and of the list.
-const PAIR_BYTES: usize = 32;
-
 impl Groups {
     /// No groups yet, by columns of these kinds; without columns, the one group of all rows.
     pub fn by(kinds: impl IntoIterator<Item = Kind>) -> Groups {
@@ -87,12 +84,41 @@ impl Groups {
         key
     }
 
-    /// About how many bytes of memory they take.
+    /// Takes the groups of others by the same columns; the own group of each of theirs.
+    pub fn absorb(&mut self, other: &Groups) -> Vec<u32> {
+        if self.is_one {
+            return vec![0];
+        }
+        let mut to: Vec<u32> = Vec::new();
+        for (at, (own, column)) in self.columns.iter_mut().zip(&other.columns).enumerate() {
+            let of_column = own.absorb(column);
+            if at == 0 {
+                to = of_column;
+                continue;
+            }
+            let pairs = &other.pairs[at - 1].list;
+            let mut left: Vec<u32> = pairs.iter().map(|(left, _)| to[*left as usize]).collect();
+            let right: Vec<u32> = pairs.iter().map(|(_, right)| of_column[*right as usize]).collect();
+            self.pairs[at - 1].join(&mut left, &right);
+            to = left;
+        }
+        to
+    }
+
+    /// Bytes of memory that they take.
     pub fn heap_bytes(&self) -> usize {
         let columns: usize = self.columns.iter().map(Interner::heap_bytes).sum();
-        let pairs: usize = self.pairs.iter().map(|pairs| pairs.list.len() * PAIR_BYTES).sum();
-        columns + pairs
+        let pairs = self.pairs.iter().map(|pairs| {
+            table_bytes::<((u32, u32), u32)>(pairs.known.capacity())
+                + pairs.list.capacity() * size_of::<(u32, u32)>()
+        });
+        columns + pairs.sum::<usize>()
     }
+}
+
+/// Bytes of a hash table of such entries: an eighth of its places stays free, and each has a byte beside it.
+fn table_bytes<T>(capacity: usize) -> usize {
+    capacity / 7 * 8 * (size_of::<T>() + 1)
 }
 
 impl Pairs {

@@ -4,8 +4,9 @@
 //! * [`Encoding`]: how the bytes of a cell are read as a value, and values written as bytes;
 //! * [`Column`]: where in a row a value is, and how it is written;
 //! * [`Vector`], [`VectorBuilder`]: the values of one column for many rows;
-//! * [`predicate`]: conditions over vectors, a bit a row;
+//! * [`predicate`]: conditions over vectors, a bit a row; [`slices`]: vectors of large values cut into shorter ones;
 //! * [`Aggregation`], [`Aggregator`]: groups of rows and what is found of them; [`aggregate`] has the functions;
+//! * [`Packed`]: vectors that wait to be used;
 //! * [`Partial`], [`Merger`]: what several found, put together.
 //!
 //! Knows nothing about: files, regions, protobuf, networks.
@@ -17,19 +18,22 @@ pub mod builder;
 pub mod column;
 pub mod encoding;
 pub mod groups;
+pub mod packed;
 pub mod partial;
 pub mod predicate;
+pub mod slices;
 pub mod strings;
 pub mod value;
 pub mod vector;
 
 pub use aggregate::{Aggregate, Function, State};
-pub use aggregation::{Aggregation, Aggregator, Batch};
+pub use aggregation::{Aggregation, Aggregator, Batch, Refusal, Used};
 pub use bits::Bits;
 pub use builder::VectorBuilder;
 pub use column::{Column, Place};
-pub use encoding::{Encoding, Unreadable};
+pub use encoding::{Encoding, Span, Unreadable};
+pub use packed::Packed;
 pub use partial::{Merger, Partial};
 pub use predicate::Predicate;
 pub use value::{Kind, Value};
-pub use vector::{Values, Vector};
+pub use vector::{Bounds, Values, Vector};

@@ -5,6 +5,7 @@ mod like;
 
 use std::cmp::Ordering;
 
+use crate::aggregation::Used;
 use crate::column::Column;
 use crate::value::Value;
 
@@ -104,6 +105,24 @@ impl Predicate {
             Predicate::IsNull(at) => kind(*at).map(|_| ()),
             Predicate::Like(at, _) => check_value(*at, &Value::Raw(bytes::Bytes::new()))
                 .map_err(|_| format!("column {at} is not of bytes")),
+        }
+    }
+
+    /// The same over a list of those columns only.
+    #[must_use]
+    pub fn of_columns(self, used: &Used) -> Predicate {
+        let each = |parts: Vec<Predicate>| parts.into_iter().map(|part| part.of_columns(used)).collect();
+        match self {
+            Predicate::All(parts) => Predicate::All(each(parts)),
+            Predicate::Any(parts) => Predicate::Any(each(parts)),
+            Predicate::Not(part) => Predicate::Not(Box::new(part.of_columns(used))),
+            Predicate::Compare(at, operator, value) => Predicate::Compare(used.place(at), operator, value),
+            Predicate::CompareColumns(left, operator, right) => {
+                Predicate::CompareColumns(used.place(left), operator, used.place(right))
+            }
+            Predicate::In(at, values) => Predicate::In(used.place(at), values),
+            Predicate::IsNull(at) => Predicate::IsNull(used.place(at)),
+            Predicate::Like(at, pattern) => Predicate::Like(used.place(at), pattern),
         }
     }
 

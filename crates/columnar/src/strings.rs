@@ -32,6 +32,11 @@ impl Strings {
         self.ends.push(u32::try_from(self.bytes.len()).expect("a batch holds far less than 4 GiB"));
     }
 
+    /// Bytes of all of them.
+    pub fn bytes_len(&self) -> usize {
+        self.bytes.len()
+    }
+
     /// Bytes of memory beside the value itself.
     pub fn heap_len(&self) -> usize {
         self.ends.capacity() * 4 + self.bytes.capacity()

@@ -16,6 +16,17 @@ pub struct Vector {
     bounds: Option<(Value, Value)>,
 }
 
+/// What is known of the values of a column without a look at them.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Bounds {
+    /// Nothing: they may be any.
+    Unknown,
+    /// There are none but nulls.
+    Nothing,
+    /// The least and the greatest.
+    Between(Value, Value),
+}
+
 /// Values by kind. Rows without a value have any: zero, mostly.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Values {
@@ -34,6 +45,15 @@ impl Vector {
     pub fn new(values: Values, present: Option<Bits>) -> Vector {
         let present = present.filter(|bits| bits.count() < bits.len());
         let bounds = bounds(&values, present.as_ref());
+        Vector { values, present, bounds }
+    }
+
+    /// The same where the bounds are known already.
+    pub(crate) fn with_bounds(
+        values: Values,
+        present: Option<Bits>,
+        bounds: Option<(Value, Value)>,
+    ) -> Vector {
         Vector { values, present, bounds }
     }
 
@@ -87,6 +107,15 @@ impl Vector {
     /// The least and the greatest value of numbers; nothing if there are none.
     pub fn bounds(&self) -> Option<&(Value, Value)> {
         self.bounds.as_ref()
+    }
+
+    /// What is known of its values.
+    pub fn known(&self) -> Bounds {
+        match &self.bounds {
+            Some((least, greatest)) => Bounds::Between(least.clone(), greatest.clone()),
+            None if matches!(self.values, Values::Raw(_)) => Bounds::Unknown,
+            None => Bounds::Nothing,
+        }
     }
 
     /// The value of a row.

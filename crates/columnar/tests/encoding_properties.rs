@@ -1,6 +1,8 @@
 //! What holds of all encodings, over random values and random bytes.
 
-use columnar::{Encoding, Kind, Value};
+use std::ops::Bound;
+
+use columnar::{Encoding, Kind, Span, Value};
 use proptest::prelude::*;
 
 const DECIMAL_BOUND: i128 = 10i128.pow(38);
@@ -73,6 +75,59 @@ fn bytes() -> impl Strategy<Value = (Encoding, u8, Vec<u8>)> {
     prop_oneof![near, far]
 }
 
+/// Two values, and bytes: of one of these, or of a third one, maybe descending, padded, or with a byte changed.
+fn values_and_bytes() -> impl Strategy<Value = (Encoding, u8, Vec<Value>, Vec<u8>)> {
+    let change = (0..3usize, 0..6u32, any::<prop::sample::Index>(), any::<u8>());
+    (some(any_encoding(), 3), change).prop_map(|((encoding, scale, values), (which, what, at, byte))| {
+        let mut bytes = encoding.write(&values[which], scale).unwrap_or_default();
+        if what >= 3 && encoding.name().starts_with("ordered") {
+            if encoding == Encoding::OrderedBlobCopy {
+                bytes.push(0);
+            }
+            bytes.iter_mut().for_each(|byte| *byte = !*byte);
+        }
+        match what {
+            1 if encoding == Encoding::PhoenixChar => bytes.extend([b' '; 3]),
+            2 | 5 if !bytes.is_empty() => {
+                let at = at.index(bytes.len());
+                bytes[at] = byte;
+            }
+            _ => {}
+        }
+        (encoding, scale, values, bytes)
+    })
+}
+
+/// A bound, or none.
+fn bound(value: &Value, which: u8) -> Bound<&Value> {
+    [Bound::Unbounded, Bound::Included(value), Bound::Excluded(value)][usize::from(which)]
+}
+
+fn is_within(value: &Value, lower: Bound<&Value>, upper: Bound<&Value>) -> bool {
+    let order = |bound: &Value| value.compare(bound).expect("of one kind");
+    let begins = match lower {
+        Bound::Unbounded => true,
+        Bound::Included(bound) => order(bound).is_ge(),
+        Bound::Excluded(bound) => order(bound).is_gt(),
+    };
+    begins
+        && match upper {
+            Bound::Unbounded => true,
+            Bound::Included(bound) => order(bound).is_le(),
+            Bound::Excluded(bound) => order(bound).is_lt(),
+        }
+}
+
+/// Whether HBase could have written a number of any length so, as far as decimals tell.
+fn is_numeric_of_hbase(bytes: &[u8]) -> bool {
+    let turned: Vec<u8> = bytes.iter().map(|byte| !byte).collect();
+    (0..=38).any(|scale| {
+        let read = Encoding::OrderedDecimal.read(bytes, scale).ok();
+        let written = read.and_then(|value| Encoding::OrderedDecimal.write(&value, scale));
+        written.is_some_and(|written| written == bytes || written == turned)
+    })
+}
+
 fn order(left: &Value, right: &Value) -> std::cmp::Ordering {
     match (left, right) {
         (Value::Whole(left), Value::Whole(right)) => left.cmp(right),
@@ -115,6 +170,43 @@ proptest! {
     }
 
     #[test]
+    fn what_is_between_two_values_is_in_a_span(
+        (encoding, scale, values, bytes) in values_and_bytes(),
+        (lower, upper) in (0..3u8, 0..3u8),
+    ) {
+        use Encoding::*;
+        let (lower, upper) = (bound(&values[0], lower), bound(&values[1], upper));
+        let Some(spans) = encoding.spans(lower, upper, scale) else {
+            let has_no_order = matches!(encoding, BytesDecimal | TextLong | TextDouble | TextDecimal | TextBoolean | OrderedBlob);
+            prop_assert!(has_no_order, "{encoding:?}");
+            return Ok(());
+        };
+        let value = match encoding.read(&bytes, scale) {
+            Ok(Value::Null) | Err(_) => return Ok(()),
+            Ok(value) => value,
+        };
+        if matches!(encoding, OrderedDecimal | OrderedDouble) && !is_numeric_of_hbase(&bytes) {
+            return Ok(());
+        }
+        let is_in = spans.iter().any(|span| span.contains(&bytes));
+        let is_within = is_within(&value, lower, upper);
+        prop_assert!(is_in || !is_within, "{bytes:x?} is {value:?}, outside of {spans:x?}");
+        // Bounds that cannot be written are none.
+        let is_written = |bound| match bound {
+            Bound::Unbounded => true,
+            Bound::Included(value) | Bound::Excluded(value) => encoding.write(value, scale).is_some(),
+        };
+        let is_exact = match encoding {
+            OrderedDouble | PhoenixChar => false,
+            // Descending ones have no byte 0, so that bounds with one are none.
+            OrderedBlobCopy => false,
+            OrderedDecimal | PhoenixDecimal => is_written(lower) && is_written(upper),
+            _ => true,
+        };
+        prop_assert!(is_within || !is_in || !is_exact, "{bytes:x?} is {value:?}, inside of {spans:x?}");
+    }
+
+    #[test]
     fn any_bytes_are_read_or_refused_shortly((encoding, scale, bytes) in bytes()) {
         match encoding.read(&bytes, scale) {
             // A range of row keys is made of what is written, so no other bytes may mean the same.
@@ -137,6 +229,48 @@ proptest! {
         prop_assert!(decimal || encoding.read_decimal(&bytes, scale).is_err());
         prop_assert!(kind == Kind::Raw || encoding.read_raw(&bytes).is_err());
     }
+}
+
+#[test]
+fn a_value_alone_is_a_point_or_two() {
+    let check = |encoding: Encoding, value: Value, points: &[&[u8]]| {
+        let spans = encoding.spans(Bound::Included(&value), Bound::Included(&value), 2).expect("an order");
+        let found: Vec<Option<&[u8]>> = spans.iter().map(Span::point).collect();
+        assert_eq!(
+            found,
+            points.iter().map(|point| Some(*point)).collect::<Vec<_>>(),
+            "{encoding:?} {value:?}"
+        );
+    };
+    check(Encoding::BytesShort, Value::Whole(-2), &[&[0xff, 0xfe]]);
+    check(Encoding::BytesShort, Value::Whole(70_000), &[]);
+    check(Encoding::PhoenixBoolean, Value::Whole(1), &[&[1]]);
+    check(Encoding::OrderedInt8, Value::Whole(0), &[&[0x29, 0x80], &[0xd6, 0x7f]]);
+    check(Encoding::OrderedString, Value::Raw("a".into()), &[&[0x34, b'a', 0], &[0xcb, !b'a', 0xff]]);
+    check(Encoding::OrderedBlobCopy, Value::Raw("a".into()), &[&[0x38, b'a'], &[0xc7, !b'a', 0xff]]);
+    check(Encoding::OrderedDecimal, Value::Decimal(100), &[&[0x18, 2], &[0xe7, 0xfd]]);
+    check(Encoding::BytesFloat, Value::Real(1.0), &[&[0x3f, 0x80, 0, 0]]);
+    // No number of single precision.
+    check(Encoding::BytesFloat, Value::Real(0.1), &[]);
+    check(Encoding::PhoenixDouble, Value::Real(-1.5), &[&[0x40, 0x08, 0, 0, 0, 0, 0, 0]]);
+}
+
+#[test]
+fn numbers_of_bytes_lie_in_two_places() {
+    let between = |encoding: Encoding, first: Value, last: Value| {
+        encoding.spans(Bound::Included(&first), Bound::Included(&last), 0).expect("an order")
+    };
+    assert_eq!(
+        between(Encoding::BytesByte, Value::Whole(-3), Value::Whole(5)),
+        [Span::including(vec![0], vec![5]), Span::including(vec![0xfd], vec![0xff])]
+    );
+    assert_eq!(
+        between(Encoding::BytesFloat, Value::Real(-1.0), Value::Real(0.0)),
+        [
+            Span::including(vec![0; 4], vec![0; 4]),
+            Span::including(vec![0x80, 0, 0, 0], vec![0xbf, 0x80, 0, 0])
+        ]
+    );
 }
 
 #[test]

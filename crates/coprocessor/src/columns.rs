@@ -2,12 +2,13 @@
 //!
 //! * [`aggregate`]: groups, by as many tasks as there are cores;
 //! * rows that are selected: [`select`];
-//! * [`turns`]: who of several tasks reads what.
+//! * [`turns`]: who of several tasks reads what; [`room`]: memory of groups.
 //!
 //! A call ends when its client leaves, after some time, or when its answer has grown large; the answer then says at which row
 //! to go on. So neither time nor memory of a call grows with the table.
 
 mod aggregate;
+mod room;
 mod select;
 mod turns;
 
@@ -21,7 +22,7 @@ use proto::grampus;
 use wire::convert::columns::request::RowsWanted;
 use wire::exception::JavaException;
 
-use crate::endpoints::{Call, Response, decode, unknown_method};
+use crate::call::{Call, Response, decode, unknown_method};
 use crate::error::Result;
 
 /// The full name of the service, as Java's generated code has it.
@@ -32,17 +33,18 @@ const TIME_MAX: Duration = Duration::from_secs(20);
 
 /// Answers a call of the service.
 pub(crate) async fn call(region: &Arc<Region>, call: Call<'_>) -> Result<Response> {
-    let region = region.clone();
+    let (region, answers) = (region.clone(), call.answers.clone());
     match &call.call.method_name[..] {
         "Aggregate" => {
             let request = decode(call.call)?;
-            let work = async move { aggregate::aggregate(&region, &request).await };
+            let work = async move { aggregate::aggregate(&region, &request, &answers).await };
             let message = call.background.run(work).await?;
             Ok(Response { class: "grampus.pb.ColumnProtos$AggregateResponse", message })
         }
         "Select" => {
             let request = decode(call.call)?;
-            let message = call.background.run(async move { select::select(&region, &request).await }).await?;
+            let work = async move { select::select(&region, &request, &answers).await };
+            let message = call.background.run(work).await?;
             Ok(Response { class: "grampus.pb.ColumnProtos$SelectResponse", message })
         }
         _ => Err(unknown_method(call.call).into()),
@@ -56,11 +58,12 @@ fn rows(message: Option<&grampus::Rows>) -> Result<RowsWanted> {
     Ok(wire::convert::columns::request::rows(message).map_err(JavaException::from)?)
 }
 
-/// What a scan is asked for; of the columns, only those that are looked at.
+/// What a scan is asked for.
 fn wanted(rows: &RowsWanted) -> Wanted {
     let (start_row, stop_row) = rows.range.clone();
     Wanted {
         columns: rows.columns.clone(),
+        versions: rows.versions,
         families: rows.families.clone(),
         start_row,
         stop_row,

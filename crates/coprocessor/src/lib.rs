@@ -1,6 +1,7 @@
 //! Layer 5: endpoints: services of regions beside their reads and writes, which compute where the blocks are.
 //!
 //! * [`Endpoints`]: which services a region has, and who answers a call of one;
+//! * [`call`]: what a call is given, and what it is answered with;
 //! * [`aggregate`]: `AggregateService`, numbers of a column in one;
 //! * [`columns`]: `ColumnService`, Grampus' own: groups and aggregates over typed columns, and rows of them;
 //! * [`multi_row`]: `MultiRowMutationService`, changes of several rows at once;
@@ -11,6 +12,7 @@
 
 mod aggregate;
 mod background;
+mod call;
 mod columns;
 mod endpoints;
 mod error;
@@ -18,5 +20,6 @@ mod multi_row;
 mod reading;
 mod row_count;
 
-pub use endpoints::{Endpoints, Response};
+pub use call::Response;
+pub use endpoints::Endpoints;
 pub use error::{Error, Result};

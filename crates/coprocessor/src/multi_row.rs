@@ -12,7 +12,7 @@ use prost::Message;
 use wire::convert::from_proto;
 use wire::exception::{Answer, JavaException};
 
-use crate::endpoints::{Response, decode, unknown_method};
+use crate::call::{Response, decode, unknown_method};
 use crate::error::Result;
 
 pub(crate) const SERVICE: &str = "MultiRowMutationService";

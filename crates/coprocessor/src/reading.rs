@@ -10,7 +10,7 @@ use engine::region::RegionState;
 use engine::scanner::{Deadline, Limits, RegionScanner, ResultSink, Stopped, drive};
 use wire::exception::JavaException;
 
-use crate::endpoints::Call;
+use crate::call::Call;
 use crate::error::{Error, Result};
 
 /// How often a scan looks whether it is still wanted, and lets go of memstores and files that its region has no more.

@@ -11,7 +11,7 @@ use engine::Region;
 use engine::scanner::{ResultEnd, ResultSink};
 use prost::Message;
 
-use crate::endpoints::{Call, Response, decode, unknown_method};
+use crate::call::{Call, Response, decode, unknown_method};
 use crate::error::Result;
 use crate::reading::Reading;
 

@@ -13,12 +13,15 @@ use cell::mutation::Mutation;
 use cell::query::TimeRange;
 use cell::schema::{FamilyDescriptor, TableDescriptor, TableName};
 use cell::{KeyValue, LATEST_TIMESTAMP};
-use columnar::{Column, Encoding, Place, Value};
+use columnar::{Batch, Bounds, Column, Encoding, Place, Value};
 use common::columns::{check, raw_columns, read, wanted};
-use common::world::{Opened, open_table, options, run};
-use engine::columns::{ColumnScan, Wanted};
+use common::world::{Opened, open_table, options, region_info, run};
+use engine::columns::{BatchSink, ColumnScan, Looked, Taken, Wanted};
 use engine::region::CompactionKind;
 use fs::memory::MemoryFs;
+use fs::{FilePath, FileSystem};
+use hfile::BlockKind;
+use layout::RootDir;
 
 const ROWS: u64 = 6000;
 
@@ -189,6 +192,221 @@ fn deletes_and_times_are_minded() {
 }
 
 #[test]
+fn rows_of_a_loaded_file_are_counted() {
+    run(async {
+        let env = base::testing::env(13);
+        let (from, to) = (MemoryFs::new(), MemoryFs::new());
+        let dir = FilePath::new(&format!("data/default/t/{}/f", region_info().encoded_name()));
+        let opened = open_table(&env, Arc::new(from.clone()), options(), &table("256")).await.unwrap();
+        // Of a sequence id that the region that it comes to has not reached.
+        load(&opened, &env, b"f", 0..1000).await;
+        opened.region.flush().await.unwrap();
+        let mut names = from.list(&dir).await.unwrap().into_iter().map(|entry| entry.name);
+        let name = names.find(|name| name.len() == 32).unwrap();
+        to.put(&dir.join(&format!("{name}_SeqId_3_")), from.contents(&dir.join(&name)).unwrap());
+        let opened = open_table(&env, Arc::new(to), options(), &table("256")).await.unwrap();
+        opened.loader.set_cache_bytes(64 << 20);
+        let (found, looked) = read(&opened.region, &wanted(&[b"f"], Vec::new())).await;
+        assert!(found.count > 900 && looked.skipped == found.count && looked.built == 0, "{looked:?}");
+        assert_eq!(check(&opened.region, &of_f()).await.in_vectors, found.count);
+    });
+}
+
+#[test]
+fn a_plan_begins_at_its_row() {
+    run(async {
+        let (opened, _) = opened(8).await;
+        // Long rows, so that the index has many blocks.
+        let long = |number: u64| Bytes::from([&[b'x'; 600][..], &row(number)].concat());
+        let put = |number| {
+            Mutation::put(
+                long(number),
+                vec![KeyValue::new(&long(number), b"f", b"a", 5, CellType::Put, b"1")],
+            )
+        };
+        for result in opened.region.batch((0..3000).map(put).collect()).await {
+            result.unwrap();
+        }
+        opened.region.flush().await.unwrap();
+        let leaves = || opened.loader.kind_stats(BlockKind::LeafIndex);
+        let of = Wanted {
+            start_row: long(2500),
+            stop_row: long(2510),
+            ..wanted(&[b"f"], raw_columns(&[(b"f", b"a")]))
+        };
+        assert_eq!(read(&opened.region, &of).await.0.rows.len(), 10);
+        assert!((1..=3).contains(&leaves().entries), "{:?}", leaves());
+        // Nor does it go further than there is work for.
+        let all = Wanted { start_row: Bytes::new(), stop_row: Bytes::new(), ..of };
+        let scan = ColumnScan::new(&opened.region, all.clone()).unwrap();
+        let plan = scan.plan_up_to(4).await.unwrap();
+        assert!((4..7).contains(&plan.units.len()), "{}", plan.units.len());
+        assert!(plan.next_row.is_some_and(|row| row < long(1500)));
+        assert!(leaves().entries < 7, "{:?}", leaves());
+        check(&opened.region, &all).await;
+        assert!(leaves().entries > 12, "all of them are many: {:?}", leaves());
+    });
+}
+
+#[test]
+fn a_stretch_with_a_hidden_value_is_not_walked_again() {
+    run(async {
+        let (opened, _) = opened(9).await;
+        let seven = 7_i64.to_be_bytes();
+        let number = |qualifier: &'static [u8]| Column {
+            place: Place::Cell { family: "f".into(), qualifier: qualifier.into() },
+            encoding: Encoding::BytesLong,
+            scale: 0,
+        };
+        // At the end of each stretch a value that is no number, with one written over it in a second file.
+        let value = |at: u64| if at % 500 == 499 { &b"seven"[..] } else { &seven };
+        write(&opened, (0..ROWS).map(|at| cell(at, b"f", b"a", 5, value(at))).collect()).await;
+        write(&opened, (0..ROWS).map(|at| cell(at, b"f", b"b", 5, &seven)).collect()).await;
+        opened.region.flush().await.unwrap();
+        write(&opened, (499..ROWS).step_by(500).map(|at| cell(at, b"f", b"a", 6, &seven)).collect()).await;
+        let of = wanted(&[b"f"], vec![number(b"a")]);
+        let cost = async |of: &Wanted| {
+            let before = opened.loader.stats().hits;
+            let (found, looked) = read(&opened.region, of).await;
+            assert_eq!(found.rows.len() as u64, ROWS);
+            assert!(found.rows.iter().all(|row| row.iter().all(|value| *value == Value::Whole(7))));
+            (opened.loader.stats().hits - before, looked)
+        };
+        // All blocks are in memory.
+        common::columns::expected(&opened.region, &of).await;
+        let ((first, _), (second, looked)) = (cost(&of).await, cost(&of).await);
+        assert!(second * 4 < first * 3 && looked.merged > ROWS / 2, "{second} {first} {looked:?}");
+        // What another column needs is walked, and kept.
+        let (_, looked) = cost(&wanted(&[b"f"], vec![number(b"b")])).await;
+        assert!(looked.in_vectors > ROWS * 9 / 10 && looked.built > 0, "{looked:?}");
+        assert!(cost(&of).await.0 * 4 < first * 3);
+    });
+}
+
+/// A sink to which rows are of no use.
+struct Elsewhere(u64);
+
+impl BatchSink for Elsewhere {
+    fn may_use(&self, _bounds: &[Bounds]) -> bool {
+        false
+    }
+
+    fn batch(&mut self, batch: &Batch<'_>) -> Result<Taken, engine::Error> {
+        self.0 += batch.len as u64;
+        Ok(Taken::All)
+    }
+
+    fn rows(&mut self, _rows: u64) {}
+}
+
+#[test]
+fn fresh_rows_are_found_in_their_stretch_without_keys() {
+    run(async {
+        let (opened, _) = opened(10).await;
+        let all = |numbers: std::ops::Range<u64>| numbers.map(|at| cell(at, b"f", b"a", 5, b"1")).collect();
+        write(&opened, all(0..ROWS)).await;
+        opened.region.flush().await.unwrap();
+        let of = wanted(&[b"f"], raw_columns(&[(b"f", b"a")]).split_off(1));
+        read(&opened.region, &of).await;
+        let before = opened.loader.cached_bytes();
+        write(&opened, (7..ROWS).step_by(100).map(|at| cell(at, b"f", b"a", 6, b"2")).collect()).await;
+        let (found, looked) = read(&opened.region, &of).await;
+        assert_eq!((looked.merged, looked.in_vectors, looked.built), (60, ROWS - 60, 0), "{looked:?}");
+        let fresh = found.rows.iter().filter(|row| row[0] == Value::Raw("2".into()));
+        assert_eq!((fresh.count(), found.rows.len() as u64), (60, ROWS));
+        assert!(opened.loader.cached_bytes() < before + ROWS, "less than a byte a row");
+        // A row is counted once, wherever it is looked at; and those that are new to the stretch, too.
+        write(&opened, vec![cell(ROWS - 5, b"f", b"c", 6, b"2")]).await;
+        let scan = ColumnScan::new(&opened.region, of).unwrap();
+        let (mut sink, mut looked) = (Elsewhere(0), Looked::default());
+        for unit in &scan.plan().await.unwrap().units {
+            looked.add(&scan.read(unit, &mut sink).await.unwrap().looked);
+        }
+        assert_eq!((looked.rows(), looked.merged, sink.0), (ROWS, 61, 61), "{looked:?}");
+    });
+}
+
+/// A sink that is told how large batches are.
+#[derive(Debug, Default)]
+struct Slices {
+    batches: usize,
+    rows: usize,
+    bytes_max: usize,
+}
+
+impl BatchSink for Slices {
+    fn may_use(&self, _bounds: &[Bounds]) -> bool {
+        true
+    }
+
+    fn batch(&mut self, batch: &Batch<'_>) -> Result<Taken, engine::Error> {
+        let bytes = batch.columns.iter().map(|column| column.heap_len()).sum();
+        (self.batches, self.rows) = (self.batches + 1, self.rows + batch.len);
+        self.bytes_max = self.bytes_max.max(bytes);
+        Ok(Taken::All)
+    }
+
+    fn rows(&mut self, _rows: u64) {}
+}
+
+#[test]
+fn large_values_are_given_in_slices() {
+    run(async {
+        let (opened, _) = opened(12).await;
+        let large = |at: u64| cell(at, b"f", b"a", 5, &vec![at as u8; 1 << 20]);
+        write(&opened, (0..24).map(large).collect()).await;
+        opened.region.flush().await.unwrap();
+        let of = wanted(&[b"f"], raw_columns(&[(b"f", b"a")]));
+        // From the file, then with rows in memory that hide all of it.
+        for _ in 0..2 {
+            let scan = ColumnScan::new(&opened.region, of.clone()).unwrap();
+            let mut sink = Slices::default();
+            for unit in &scan.plan().await.unwrap().units {
+                scan.read(unit, &mut sink).await.unwrap();
+            }
+            assert!(sink.rows == 24 && sink.batches > 4 && sink.bytes_max < 7 << 20, "{sink:?}");
+            write(&opened, (0..24).map(large).collect()).await;
+        }
+    });
+}
+
+#[test]
+fn versions_are_rows_of_their_time() {
+    run(async {
+        let (opened, env) = opened(11).await;
+        let three = |versions| Wanted { versions, ..of_f() };
+        let values = async |of: &Wanted| read(&opened.region, of).await.0.rows;
+        let texts = |rows: Vec<Vec<Value>>| -> Vec<String> {
+            let text = |value: &Value| value.raw().map_or("-".into(), |raw| raw.escape_ascii().to_string());
+            rows.iter().map(|row| row.iter().map(text).collect::<Vec<_>>().join(" ")).collect()
+        };
+        write(
+            &opened,
+            vec![
+                cell(1, b"f", b"a", 5, b"a5"),
+                cell(1, b"f", b"c", 5, b"c5"),
+                cell(1, b"f", b"c", 7, b"c7"),
+                cell(1, b"f", b"a", 8, b"a8"),
+                cell(1, b"f", b"a", 9, b"a9"),
+                cell(2, b"f", b"d", 9, b"nobody asks"),
+            ],
+        )
+        .await;
+        // The family keeps two of each column.
+        let expected = ["r00001 a9 - -", "r00001 a8 - -", "r00001 - c7 -", "r00001 - c5 -", "r00002 - - -"];
+        assert_eq!(texts(values(&three(9)).await), expected);
+        assert_eq!(texts(values(&three(1)).await), ["r00001 a9 c7 -", "r00002 - - -"]);
+        for _ in 0..3 {
+            load(&opened, &env, b"f", 0..2000).await;
+            check(&opened.region, &three(2)).await;
+            opened.region.flush().await.unwrap();
+        }
+        check(&opened.region, &three(2)).await;
+        check(&opened.region, &three(3)).await;
+    });
+}
+
+#[test]
 fn a_scan_sees_one_moment() {
     run(async {
         let (opened, env) = opened(4).await;
@@ -196,7 +414,7 @@ fn a_scan_sees_one_moment() {
         opened.region.flush().await.unwrap();
         let expected = common::columns::expected(&opened.region, &of_f()).await;
         let scan = ColumnScan::new(&opened.region, of_f()).unwrap();
-        let units = scan.units().await.unwrap();
+        let units = scan.plan().await.unwrap().units;
         load(&opened, &env, b"f", 0..ROWS).await;
         opened.region.flush().await.unwrap();
         opened.region.compact(None, CompactionKind::Major).await.unwrap();
@@ -212,7 +430,7 @@ fn a_scan_sees_one_moment() {
 async fn failure(opened: &Opened, wanted: Wanted) -> String {
     let scan = ColumnScan::new(&opened.region, wanted).unwrap();
     let mut failed = None;
-    for unit in &scan.units().await.unwrap() {
+    for unit in &scan.plan().await.unwrap().units {
         if let Err(error) = scan.read(unit, &mut common::columns::Found::default()).await {
             failed.get_or_insert(error.to_string());
         }
@@ -282,5 +500,68 @@ fn what_nobody_sees_need_not_be_a_number() {
         assert_eq!(found(&of).await, left);
         opened.region.compact(None, CompactionKind::Major).await.unwrap();
         assert_eq!(found(&of).await, left);
+    });
+}
+
+/// A table whose files have column sidecars, with a file of rows on a file system of its own.
+async fn with_sidecar(seed: u64) -> (Opened, Env, Arc<MemoryFs>) {
+    let env = base::testing::env(seed);
+    let fs = Arc::new(MemoryFs::new());
+    let family = FamilyDescriptor::new("f").with("BLOCKSIZE", "256").with("COLUMN_SIDECAR", "true");
+    let table = TableDescriptor::new(TableName::parse("t").unwrap()).with_family(family);
+    let opened = open_table(&env, fs.clone(), options(), &table).await.unwrap();
+    opened.loader.set_cache_bytes(64 << 20);
+    load(&opened, &env, b"f", 0..ROWS).await;
+    opened.region.flush().await.unwrap();
+    (opened, env, fs)
+}
+
+#[test]
+fn a_sidecar_is_read_in_place_of_cells() {
+    run(async {
+        let (opened, env, _) = with_sidecar(11).await;
+        let data_blocks = || opened.loader.kind_stats(BlockKind::Data).entries;
+        let (_, looked) = read(&opened.region, &of_f()).await;
+        assert!(looked.in_vectors > ROWS * 9 / 10 && looked.merged == 0 && looked.built > 0, "{looked:?}");
+        // One may be read along with the strips in front of it.
+        assert!(data_blocks() <= 1, "cells were looked at: {} blocks", data_blocks());
+        // Columns that nobody asked for before, parts of rows, and newer cells elsewhere.
+        let others = wanted(&[b"f"], raw_columns(&[(b"f", b"b"), (b"f", b"d"), (b"g", b"a")]));
+        check(&opened.region, &of_f()).await;
+        check(&opened.region, &others).await;
+        check(&opened.region, &Wanted { start_row: row(17), stop_row: row(5012), ..of_f() }).await;
+        load(&opened, &env, b"f", 100..120).await;
+        let looked = check(&opened.region, &of_f()).await;
+        assert!((1..=20).contains(&looked.merged) && looked.in_vectors > ROWS * 9 / 10, "{looked:?}");
+        opened.region.flush().await.unwrap();
+        check(&opened.region, &of_f()).await;
+        opened.region.compact(None, CompactionKind::Major).await.unwrap();
+        let looked = check(&opened.region, &of_f()).await;
+        assert_eq!(looked.merged, 0, "{looked:?}");
+    });
+}
+
+#[test]
+fn without_its_sidecar_a_file_is_read_by_its_cells() {
+    run(async {
+        let (opened, env, fs) = with_sidecar(12).await;
+        let family = RootDir::new(FilePath::root()).family_dir(&region_info(), b"f");
+        let files = fs.list(&family).await.unwrap();
+        let path = family.join(&files.iter().find(|file| !file.is_dir).unwrap().name);
+        let table = (**opened.region.table()).clone();
+        opened.region.close().await.unwrap();
+        let whole = fs.contents(&path).unwrap();
+        let metas: Vec<usize> =
+            (0..whole.len() - 8).filter(|at| whole[*at..].starts_with(b"METABLKc")).collect();
+        assert!(metas.len() > 20);
+        // Strips, directories, and the catalog, which is the last.
+        for at in metas.iter().step_by(metas.len() / 20).chain(metas.last()) {
+            let mut damaged = whole.clone();
+            damaged[at + 40] ^= 1;
+            fs.put(&path, damaged);
+            let opened = open_table(&env, fs.clone(), options(), &table).await.unwrap();
+            check(&opened.region, &of_f()).await;
+            opened.region.close().await.unwrap();
+        }
     });
 }

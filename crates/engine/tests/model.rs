@@ -57,6 +57,7 @@ struct FamilyPlan {
     bloom: &'static str,
     block_bytes: &'static str,
     policy: &'static str,
+    sidecar: &'static str,
 }
 
 #[derive(Clone, Debug)]
@@ -163,7 +164,8 @@ fn family_plan() -> impl Strategy<Value = FamilyPlan> {
     let bloom = prop::sample::select(vec!["NONE", "ROW", "ROWCOL"]);
     let block_bytes = prop::sample::select(vec!["64", "1024", "65536"]);
     let policy = prop_oneof![3 => Just("Exploring"), 1 => Just("RatioBased"), 1 => Just("FIFO"), 2 => Just("DateTiered")];
-    (versions, ttl_s, keep, encoding, compression, bloom, block_bytes, policy).prop_map(
+    let sidecar = prop::sample::select(vec!["false", "true"]);
+    (versions, ttl_s, keep, encoding, compression, bloom, block_bytes, policy, sidecar).prop_map(
         |(
             (versions, min_versions),
             ttl_s,
@@ -173,6 +175,7 @@ fn family_plan() -> impl Strategy<Value = FamilyPlan> {
             bloom,
             block_bytes,
             policy,
+            sidecar,
         )| {
             FamilyPlan {
                 versions,
@@ -184,6 +187,7 @@ fn family_plan() -> impl Strategy<Value = FamilyPlan> {
                 bloom,
                 block_bytes,
                 policy,
+                sidecar,
             }
         },
     )
@@ -283,7 +287,8 @@ impl FamilyPlan {
             .with("DATA_BLOCK_ENCODING", self.encoding)
             .with("COMPRESSION", self.compression)
             .with("BLOOMFILTER", self.bloom)
-            .with("BLOCKSIZE", self.block_bytes);
+            .with("BLOCKSIZE", self.block_bytes)
+            .with("COLUMN_SIDECAR", self.sidecar);
         let mut set = |key: &str, value: &str| {
             family.configuration.insert(key.to_string(), value.to_string());
         };
@@ -643,18 +648,19 @@ impl Pair {
         }
         let expected: Vec<_> = expected.iter().map(told_of_model).collect();
         assert_eq!(found, expected, "{scan:?}");
-        self.scan_columns(ROWS[low], ROWS[high], scan.selection.time_range).await;
+        self.scan_columns(ROWS[low], ROWS[high], &scan.selection).await;
     }
 
     /// Columns of one family, and of both, give what a scan of cells gives.
-    async fn scan_columns(&self, start: &'static [u8], stop: &'static [u8], time_range: TimeRange) {
+    async fn scan_columns(&self, start: &'static [u8], stop: &'static [u8], as_scan: &CellSelection) {
         for families in [&FAMILIES[..1], &FAMILIES[1..], &FAMILIES[..]] {
             let columns: Vec<_> =
                 families.iter().flat_map(|family| QUALIFIERS.map(|qualifier| (*family, qualifier))).collect();
             let wanted = engine::columns::Wanted {
                 start_row: Bytes::from_static(start),
                 stop_row: Bytes::from_static(stop),
-                time_range,
+                time_range: as_scan.time_range,
+                versions: as_scan.max_versions,
                 ..columns::wanted(families, columns::raw_columns(&columns))
             };
             columns::check(&self.opened.region, &wanted).await;

@@ -129,6 +129,7 @@ fn options(at: usize, numbers: &mut Numbers) -> WriterOptions {
         index_block_bytes: if small { 300 } else { 128 << 10 },
         index_entries_min: if small { 3 } else { 16 },
         create_time_ms: 1_700_000_000_000,
+        sidecar: numbers.coin(),
         ..WriterOptions::default()
     }
 }
@@ -143,7 +144,8 @@ fn cells(numbers: &mut Numbers, options: &WriterOptions) -> Vec<Owned> {
 }
 
 fn cell(numbers: &mut Numbers, options: &WriterOptions) -> Owned {
-    let kind = numbers.of(&KINDS);
+    // A sidecar has strips only where all are puts.
+    let kind = if options.sidecar { CellType::Put } else { numbers.of(&KINDS) };
     let qualifier = match kind {
         CellType::DeleteFamily | CellType::DeleteFamilyVersion => Vec::new(),
         _ if numbers.coin() => {
@@ -158,7 +160,7 @@ fn cell(numbers: &mut Numbers, options: &WriterOptions) -> Owned {
         _ => 1_700_000_000_000 + numbers.below(100_000) as i64,
     };
     let value = if kind == CellType::Put { value(numbers) } else { Vec::new() };
-    let tags = if options.include_tags { tags(numbers) } else { Vec::new() };
+    let tags = if options.include_tags && !options.sidecar { tags(numbers) } else { Vec::new() };
     let row = row(numbers);
     let seq_id = match options.include_mvcc {
         true => {

@@ -15,7 +15,7 @@ use crate::block::Block;
 use crate::block::kind::BlockKind;
 use crate::block::position::Position;
 use crate::error::Fault;
-use crate::index::{Index, Target};
+use crate::path::Path;
 use crate::reader::Reader;
 use crate::run::Run;
 use crate::source::{BlockSource, Stop};
@@ -37,41 +37,6 @@ enum State {
 }
 
 type Step<T> = Result<T, Stop>;
-
-/// Walks over the data blocks of a file by its index, without reading them.
-pub struct Outline {
-    file: Arc<Reader>,
-    // To the current block; before the first step to none.
-    path: Option<Path>,
-    spare: Path,
-}
-
-impl Outline {
-    pub(crate) fn new(file: Arc<Reader>) -> Outline {
-        Outline { file, path: None, spare: Path::default() }
-    }
-
-    /// Goes to the next data block and gives its key in the index: behind all cells before the block, and not behind its
-    /// first. `None` behind the last.
-    ///
-    /// # Errors
-    /// [`Stop`]; then nothing has changed.
-    pub fn next(&mut self, source: &dyn BlockSource) -> Result<Option<&[u8]>, Stop> {
-        let is_there = match &self.path {
-            None => self.spare.seek(&self.file, source, &[], |_| false, true)?,
-            Some(path) => {
-                self.spare.clone_from(path);
-                self.spare.next(&self.file, source)?
-            }
-        };
-        if !is_there {
-            return Ok(None);
-        }
-        let path = self.path.get_or_insert_default();
-        std::mem::swap(path, &mut self.spare);
-        Ok(Some(path.key(&self.file)))
-    }
-}
 
 impl Cursor {
     pub(crate) fn new(file: Arc<Reader>) -> Cursor {
@@ -300,145 +265,5 @@ impl Cursor {
 
     fn damaged(&self, what: &'static str) -> Stop {
         Fault::Damaged(what).at(self.file.path(), self.spare.target(&self.file).offset).into()
-    }
-}
-
-/// The way through the index to a data block: an entry of the root, and one of each level below it.
-#[derive(Default)]
-struct Path {
-    root_at: usize,
-    inner: Vec<(Arc<Block>, usize)>,
-}
-
-impl Clone for Path {
-    fn clone(&self) -> Path {
-        Path { root_at: self.root_at, inner: self.inner.clone() }
-    }
-
-    fn clone_from(&mut self, other: &Path) {
-        self.root_at = other.root_at;
-        self.inner.clone_from(&other.inner);
-    }
-}
-
-/// The entries of an index block on the way.
-fn entries(block: &Block) -> &Index {
-    block.index().expect("only index blocks are put on the way")
-}
-
-impl Path {
-    /// Lets the index blocks go.
-    fn clear(&mut self) {
-        self.inner.clear();
-    }
-
-    /// Where the data block is.
-    fn target(&self, file: &Reader) -> Target {
-        match self.inner.last() {
-            Some((block, at)) => entries(block).target(*at),
-            None => file.root().target(self.root_at),
-        }
-    }
-
-    /// The key that the index has for the data block.
-    fn key<'a>(&'a self, file: &'a Reader) -> &'a [u8] {
-        match self.inner.last() {
-            Some((block, at)) => entries(block).key(*at),
-            None => file.root().key(self.root_at),
-        }
-    }
-
-    /// The key that the index has for the data block behind; `None` at the last.
-    fn next_key<'a>(&'a self, file: &'a Reader) -> Option<&'a [u8]> {
-        let inner = self.inner.iter().rev().map(|(block, at)| (entries(block), *at));
-        inner
-            .chain([(file.root(), self.root_at)])
-            .find(|(index, at)| at + 1 < index.len())
-            .map(|(index, at)| index.key(at + 1))
-    }
-
-    /// Goes to the last data block for whose key `is_before` holds, which a key of `row` decides. If there is none: to
-    /// the first, if `or_first`. Returns whether there is such a block.
-    fn seek(
-        &mut self,
-        file: &Arc<Reader>,
-        source: &dyn BlockSource,
-        row: &[u8],
-        is_before: impl Fn(&[u8]) -> bool,
-        or_first: bool,
-    ) -> Step<bool> {
-        self.inner.clear();
-        match file.root().last_where_of(row, &is_before) {
-            Some(at) => self.root_at = at,
-            None if or_first && file.root().len() > 0 => self.root_at = 0,
-            None => return Ok(false),
-        }
-        self.descend(file, source, |index| index.last_where_of(row, &is_before).unwrap_or(0))?;
-        Ok(true)
-    }
-
-    /// Goes to the next data block; returns false, and is of no use any more, if there is none.
-    fn next(&mut self, file: &Arc<Reader>, source: &dyn BlockSource) -> Step<bool> {
-        while let Some((block, at)) = self.inner.last_mut() {
-            if *at + 1 < entries(block).len() {
-                *at += 1;
-                self.descend(file, source, |_| 0)?;
-                return Ok(true);
-            }
-            self.inner.pop();
-        }
-        if self.root_at + 1 >= file.root().len() {
-            return Ok(false);
-        }
-        self.root_at += 1;
-        self.descend(file, source, |_| 0)?;
-        Ok(true)
-    }
-
-    /// Goes to the data block before; returns false, and is of no use any more, if there is none.
-    fn previous(&mut self, file: &Arc<Reader>, source: &dyn BlockSource) -> Step<bool> {
-        let last = |index: &Index| index.len() - 1;
-        while let Some((_, at)) = self.inner.last_mut() {
-            if *at > 0 {
-                *at -= 1;
-                self.descend(file, source, last)?;
-                return Ok(true);
-            }
-            self.inner.pop();
-        }
-        if self.root_at == 0 {
-            return Ok(false);
-        }
-        self.root_at -= 1;
-        self.descend(file, source, last)?;
-        Ok(true)
-    }
-
-    /// Completes the way from its lowest level down to a leaf; `pick` chooses an entry of each block.
-    fn descend(
-        &mut self,
-        file: &Arc<Reader>,
-        source: &dyn BlockSource,
-        pick: impl Fn(&Index) -> usize,
-    ) -> Step<()> {
-        let levels_below_root = file.trailer().data_index_levels as usize - 1;
-        while self.inner.len() < levels_below_root {
-            let is_leaf = self.inner.len() + 1 == levels_below_root;
-            let kind = if is_leaf { BlockKind::LeafIndex } else { BlockKind::IntermediateIndex };
-            let target = self.target(file);
-            let block = file.find(target, kind, source)?;
-            let index = entries(&block);
-            if !block.is_start_checked() {
-                if index.key(0) != self.key(file) {
-                    return Err(Fault::Damaged("index block starts with another key than its parent says")
-                        .at(file.path(), target.offset)
-                        .into());
-                }
-                block.set_start_checked();
-            }
-            let at = pick(index);
-            self.inner.push((block, at));
-        }
-        Ok(())
     }
 }

@@ -100,6 +100,13 @@ fn walk(block: &Arc<Block>, order: CellOrder) {
     assert_eq!(Some(sought.key()), previous.as_deref());
 }
 
+/// The payload of a part of a column sidecar. Byte 0 says of which (0 catalog, 1 directory, 2 strip), byte 1 how many rows a strip
+/// is said to have. What is read is read to the end.
+pub fn sidecar(data: &[u8]) {
+    let Some((&[which, rows], payload)) = data.split_first_chunk() else { return };
+    crate::sidecar::read_through(which % 3, rows as usize, &Bytes::copy_from_slice(payload));
+}
+
 /// The payload of an index block. Byte 0 says of which (0 leaf, 1 data root, 2 plain root, 3 Bloom, 4 file info), byte 1
 /// how many entries it is said to have.
 pub fn index(data: &[u8]) {

@@ -10,6 +10,7 @@ use prost::Message;
 use proto::{BytesBytesPair, CompactionEventTracker, FileInfoProto, TimeRangeTracker};
 
 use crate::error::{Fault, Parsed};
+use crate::index::Target;
 use crate::input::Input;
 
 /// Names of entries. Source: HBase `HFileInfo`, `HStoreFile`, `HFileWriterImpl`, `BloomFilterFactory`.
@@ -42,6 +43,8 @@ pub mod names {
     pub const READABLE_SINCE: &[u8] = b"GRAMPUS_READABLE_SINCE";
     /// Our own.
     pub const PLAIN_ROWS: &[u8] = b"GRAMPUS_PLAIN_ROWS";
+    /// Our own.
+    pub const SIDECAR: &[u8] = b"GRAMPUS_COLUMN_SIDECAR";
 }
 
 const PROTOBUF_MAGIC: &[u8] = b"PBUF";
@@ -101,6 +104,9 @@ pub struct FileInfo {
     /// Rows in the file, where all its cells are puts without tags (`GRAMPUS_PLAIN_ROWS`): each of them is seen. None if some are
     /// not, or it does not say.
     pub plain_rows: Option<u64>,
+    /// Where the catalog of its column sidecar is, if it has one (`GRAMPUS_COLUMN_SIDECAR`: eight bytes for the place, four for
+    /// the length).
+    pub(crate) sidecar: Option<Target>,
     /// Names of files whose cells are all in this one (`COMPACTION_EVENT_KEY`).
     pub compacted_files: Vec<String>,
     /// What the general Bloom filter answers for.
@@ -170,6 +176,7 @@ impl FileInfo {
             bulk_load_time_ms: number(&raw, names::BULK_LOAD_TIME)?,
             skip_reset_seq_id: flag(&raw, names::SKIP_RESET_SEQ_ID),
             plain_rows: number(&raw, names::PLAIN_ROWS)?.and_then(|rows| u64::try_from(rows).ok()),
+            sidecar: raw.get(names::SIDECAR).map(|entry| place(entry)).transpose()?,
             readable_since: number(&raw, names::READABLE_SINCE)?.map(|id| id.max(0) as u64),
             raw,
         })
@@ -245,6 +252,18 @@ fn compacted_files(raw: &BTreeMap<Bytes, Bytes>) -> Parsed<Vec<String>> {
         .iter()
         .map(|name| String::from_utf8(name.to_vec()).map_err(|_| Fault::Damaged("file name is not text")))
         .collect()
+}
+
+/// The value of [`names::SIDECAR`].
+pub(crate) fn place_entry(Target { offset, len }: Target) -> Vec<u8> {
+    [&offset.to_be_bytes()[..], &len.to_be_bytes()].concat()
+}
+
+fn place(entry: &[u8]) -> Parsed<Target> {
+    let mut input = Input::new(entry);
+    let place = Target { offset: input.u64("place cut")?, len: input.u32("place cut")? };
+    input.end("place too long")?;
+    Ok(place)
 }
 
 /// The value of [`names::COMPACTION_EVENT`].

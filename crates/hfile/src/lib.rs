@@ -6,6 +6,7 @@
 //! * [`Outline`]: its data blocks, by the index alone;
 //! * [`Aim`]: a row within one block, sought without a cursor;
 //! * [`Run`]: rows of one block, walked through without a look at anything else;
+//! * [`Catalog`], [`Directory`], [`Strip`]: the cells once more, column by column, in files that have a column sidecar;
 //! * [`Block`]: a block in memory, checked, decompressed, searchable;
 //! * [`Writer`]: writes a file front to back, as HBase's writer does, byte for byte.
 //!
@@ -32,9 +33,12 @@ mod index_writer;
 pub mod info;
 mod input;
 mod kept;
+mod outline;
 mod output;
+mod path;
 mod reader;
 mod run;
+mod sidecar;
 mod source;
 mod trailer;
 mod writer;
@@ -44,12 +48,14 @@ pub use block::Block;
 pub use block::checksum::ChecksumType;
 pub use block::kind::BlockKind;
 pub use bloom::chunk::BloomOptions;
-pub use cursor::{Cursor, Outline};
+pub use cursor::Cursor;
 pub use error::{Error, Result};
 pub use info::{FileInfo, TimeRange};
 pub use kept::KeepWritten;
+pub use outline::Outline;
 pub use reader::{FiltersAsked, OpenOptions, Reader};
 pub use run::{Place, Row, Run};
+pub use sidecar::{Catalog, CatalogEntry, Directory, Mark, SidecarPlace, Strip};
 pub use source::{BlockRef, BlockSource, Miss, Pinned, Stop};
 pub use trailer::Trailer;
 pub use writer::{StoreInfo, Writer, WriterOptions, Written};

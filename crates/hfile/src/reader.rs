@@ -20,10 +20,11 @@ use crate::block::kind::BlockKind;
 use crate::block::{Block, BlockFormat};
 use crate::bloom::BloomMeta;
 use crate::compression::{Codec, PLAIN_LEN_MAX};
-use crate::cursor::{Cursor, Outline};
+use crate::cursor::Cursor;
 use crate::error::{Fault, Parsed, Result};
 use crate::index::{Index, Middle, Target};
 use crate::info::FileInfo;
+use crate::outline::Outline;
 use crate::source::{BlockRef, BlockSource, Miss, Stop};
 use crate::trailer::Trailer;
 
@@ -164,9 +165,9 @@ impl Reader {
         Cursor::new(self.clone())
     }
 
-    /// Its data blocks as the index has them, from the first on.
-    pub fn outline(self: &Arc<Self>) -> Outline {
-        Outline::new(self.clone())
+    /// Its data blocks as the index has them, every `stride` of them, from `row` on.
+    pub fn outline(self: &Arc<Self>, stride: usize, row: &[u8]) -> Outline {
+        Outline::new(self.clone(), stride, row)
     }
 
     /// Loads a block: one read (two if the length is not known), checked and decompressed.
@@ -256,7 +257,8 @@ impl Reader {
         &self.root
     }
 
-    pub(crate) fn assigned_seq_id(&self) -> Option<u64> {
+    /// The sequence id that all of its cells are given, if it was bulk loaded.
+    pub fn assigned_seq_id(&self) -> Option<u64> {
         self.assigned_seq_id
     }
 

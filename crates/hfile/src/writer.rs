@@ -6,98 +6,40 @@
 //!
 //! Source: HBase `HFileWriterImpl`, `StoreFileWriter`.
 
+mod end;
+mod figures;
+mod options;
+
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use cell::schema::{BlockEncoding, BloomType, Compression};
-use cell::{Cell, CellOrder, CellType, key};
+use cell::schema::{BlockEncoding, BloomType};
+use cell::{Cell, CellOrder, key};
 use fs::{FilePath, FileSystem, FileWriter, Storage, Sync};
 
 use crate::block::builder::BlockBuilder;
-use crate::block::checksum::ChecksumType;
 use crate::block::header::HEADER_LEN;
 use crate::block::kind::BlockKind;
 use crate::block::plain::CellFields;
 use crate::block::{Block, BlockFormat};
-use crate::bloom::chunk::BloomOptions;
 use crate::bloom::writer::BloomWriter;
 use crate::bloom::{column_key, row_part};
 use crate::compression::Codec;
 use crate::error::Result;
-use crate::index::{Target, separator};
-use crate::index_writer::{IndexWriter, ReadyIndex};
-use crate::info::{TimeRange, bloom_name, compaction_event, encoding_name, names, write_map};
-use crate::kept::{KeepWritten, Kept};
+use crate::index::separator;
+use crate::index_writer::IndexWriter;
+use crate::info::{TimeRange, compaction_event, names, place_entry};
+use crate::kept::Kept;
 use crate::output::Output;
-use crate::trailer::{TRAILER_LEN, Trailer};
+use crate::sidecar::writer::SidecarWriter;
+
+use figures::{Figures, deletes_family};
+pub use options::WriterOptions;
 
 /// Bytes handed to the file system at a time.
 const CHUNK_LEN: usize = 256 << 10;
-
-/// How a file is written. The defaults are HBase's.
-#[derive(Clone, Debug)]
-pub struct WriterOptions {
-    /// The order of the cells.
-    pub order: CellOrder,
-    /// Bytes of cells, unencoded, at which a data block is closed.
-    pub block_bytes: u32,
-    /// How data blocks are packed.
-    pub encoding: BlockEncoding,
-    /// How blocks are compressed.
-    pub compression: Compression,
-    /// What the general Bloom filter answers for.
-    pub bloom: BloomType,
-    /// Row bytes that a [`BloomType::RowPrefix`] filter takes.
-    pub bloom_prefix_len: u32,
-    /// Sizes of Bloom filters.
-    pub bloom_options: BloomOptions,
-    /// Whether rows with family delete markers get a filter (never beside [`BloomType::RowCol`], which knows them).
-    pub delete_family_bloom: bool,
-    /// How blocks are checksummed.
-    pub checksum: ChecksumType,
-    /// Bytes that one checksum covers.
-    pub checksum_chunk_bytes: u32,
-    /// Whether tags are written; without, they are lost.
-    pub include_tags: bool,
-    /// Whether tags are packed by a dictionary; of effect only with an encoding that packs keys.
-    pub compress_tags: bool,
-    /// Whether sequence ids are written; without, they are lost.
-    pub include_mvcc: bool,
-    /// Bytes at which an index block is closed.
-    pub index_block_bytes: u32,
-    /// Entries that a root has at least before it is split into a further level.
-    pub index_entries_min: u32,
-    /// When the file is made, milliseconds since the epoch.
-    pub create_time_ms: u64,
-    /// Which blocks are set aside for [`Writer::take_kept`].
-    pub keep: KeepWritten,
-}
-
-impl Default for WriterOptions {
-    fn default() -> WriterOptions {
-        WriterOptions {
-            order: CellOrder::Plain,
-            block_bytes: 64 << 10,
-            encoding: BlockEncoding::None,
-            compression: Compression::None,
-            bloom: BloomType::Row,
-            bloom_prefix_len: 0,
-            bloom_options: BloomOptions::default(),
-            delete_family_bloom: true,
-            checksum: ChecksumType::Crc32c,
-            checksum_chunk_bytes: 16 << 10,
-            include_tags: false,
-            compress_tags: true,
-            include_mvcc: true,
-            index_block_bytes: 128 << 10,
-            index_entries_min: 16,
-            create_time_ms: 0,
-            keep: KeepWritten::default(),
-        }
-    }
-}
 
 /// What a store says of a file it makes.
 #[derive(Clone, Debug, Default)]
@@ -151,21 +93,7 @@ pub struct Writer {
     last_delete_family_row: Option<Vec<u8>>,
     figures: Figures,
     kept: Kept,
-}
-
-/// What is summed up over all cells.
-struct Figures {
-    entries: u64,
-    key_bytes: u64,
-    value_bytes: u64,
-    tags_len_max: usize,
-    seq_id_max: u64,
-    time_range: TimeRange,
-    earliest_put: i64,
-    delete_family_count: u64,
-    rows: u64,
-    // All are puts without tags.
-    is_plain: bool,
+    sidecar: Option<SidecarWriter>,
 }
 
 impl Writer {
@@ -199,6 +127,7 @@ impl Writer {
             last_delete_family_row: None,
             figures: Figures::new(),
             kept: Kept::new(options.keep),
+            sidecar: (options.sidecar && options.order == CellOrder::Plain).then(SidecarWriter::new),
             options,
         })
     }
@@ -223,11 +152,17 @@ impl Writer {
         }
         if self.block.is_empty() {
             self.start_block(cell);
+            if let Some(sidecar) = &mut self.sidecar {
+                sidecar.begin_block(key::row(&self.block_key), &mut self.out);
+            }
         }
         self.block.add(cell).map_err(|fault| fault.at(self.file.path(), self.out.len()))?;
         self.add_to_bloom(cell);
         let is_new_row = self.last_key.is_empty() || key::row(&self.last_key) != cell.row();
         self.figures.add(cell, is_new_row);
+        if let Some(sidecar) = &mut self.sidecar {
+            sidecar.add(cell, is_new_row);
+        }
         self.last_key.clear();
         self.last_key.extend_from_slice(cell.key);
         Ok(())
@@ -393,6 +328,10 @@ impl Writer {
             self.finish_block();
         }
         self.put_inline(true);
+        if let Some(sidecar) = self.sidecar.take() {
+            let catalog = sidecar.finish(&mut self.out);
+            self.put_entry(names::SIDECAR, place_entry(catalog));
+        }
     }
 
     /// Completes the file and makes its bytes safe on disk; its name is the caller's to make safe.
@@ -418,89 +357,6 @@ impl Writer {
         })
     }
 
-    /// Everything behind the data.
-    fn put_end(&mut self) {
-        while let Some(level) = self.index.next_level() {
-            let put = |block: ReadyIndex| {
-                (block.first_key, self.out.put_uncounted(BlockKind::IntermediateIndex, &block.payload))
-            };
-            let blocks = level.into_iter().map(put).collect();
-            self.index.intermediates_written(blocks);
-        }
-        let load_on_open = self.out.put_uncounted(BlockKind::RootIndex, &self.index.root_payload());
-        self.out.put(BlockKind::RootIndex, &[]);
-        self.put_file_info();
-        let file_info = self.out.put(BlockKind::FileInfo, &write_map(&self.info));
-        if let Some(meta) = self.bloom.as_ref().and_then(BloomWriter::meta) {
-            self.out.put(BlockKind::BloomMeta, &meta);
-        }
-        if let Some(meta) = self.delete_family_bloom.as_ref().and_then(BloomWriter::meta) {
-            self.out.put(BlockKind::DeleteFamilyBloomMeta, &meta);
-        }
-        let trailer = self.trailer(load_on_open, file_info);
-        self.out.put_bytes(&trailer.to_bytes());
-    }
-
-    fn trailer(&self, load_on_open: Target, file_info: Target) -> Trailer {
-        let (first_data_block_offset, last_data_block_offset) = self.out.data_blocks();
-        Trailer {
-            major: 3,
-            minor: 3,
-            file_info_offset: file_info.offset,
-            load_on_open_offset: load_on_open.offset,
-            data_index_plain_bytes: self.index.plain_bytes(),
-            total_plain_bytes: self.out.plain_bytes() + TRAILER_LEN as u64,
-            data_index_count: self.index.root_len(),
-            meta_index_count: 0,
-            entry_count: self.figures.entries,
-            data_index_levels: self.index.levels(),
-            first_data_block_offset,
-            last_data_block_offset,
-            order: self.options.order,
-            compression: self.options.compression,
-        }
-    }
-
-    /// The entries that the writer itself knows.
-    fn put_file_info(&mut self) {
-        let options = self.options.clone();
-        let average = |sum: u64, count: u64| sum.checked_div(count).unwrap_or(0) as u32;
-        let figures = &self.figures;
-        let key_len = average(figures.key_bytes, figures.entries);
-        let value_len = average(figures.value_bytes, figures.entries);
-        let (tags_len, seq_id) = (figures.tags_len_max as u32, figures.seq_id_max);
-        let mut time_range = figures.time_range.min.to_be_bytes().to_vec();
-        time_range.extend_from_slice(&figures.time_range.max.to_be_bytes());
-        let (earliest_put, delete_family_count) = (figures.earliest_put, figures.delete_family_count);
-        if !self.last_key.is_empty() {
-            self.put_entry(names::LAST_KEY, self.last_key.clone());
-        }
-        self.put_entry(names::AVG_KEY_LEN, key_len.to_be_bytes().to_vec());
-        self.put_entry(names::AVG_VALUE_LEN, value_len.to_be_bytes().to_vec());
-        self.put_entry(names::CREATE_TIME, options.create_time_ms.to_be_bytes().to_vec());
-        if options.include_tags {
-            self.put_entry(names::MAX_TAGS_LEN, tags_len.to_be_bytes().to_vec());
-            self.put_entry(names::TAGS_COMPRESSED, boolean(packs_tags(&options)));
-        }
-        if options.include_mvcc {
-            self.put_entry(names::KEY_VALUE_VERSION, 1_u32.to_be_bytes().to_vec());
-            self.put_entry(names::MAX_MEMSTORE_TS, seq_id.to_be_bytes().to_vec());
-        }
-        if options.encoding != BlockEncoding::None {
-            self.put_entry(names::DATA_BLOCK_ENCODING, encoding_name(options.encoding));
-        }
-        self.put_entry(names::TIME_RANGE, time_range);
-        self.put_entry(names::EARLIEST_PUT_TS, earliest_put.to_be_bytes().to_vec());
-        self.put_entry(names::DELETE_FAMILY_COUNT, delete_family_count.to_be_bytes().to_vec());
-        if self.bloom.is_some() && !self.is_empty() {
-            self.put_entry(names::BLOOM_TYPE, bloom_name(options.bloom));
-            self.put_entry(names::LAST_BLOOM_KEY, self.last_bloom_key.clone());
-            if options.bloom == BloomType::RowPrefix {
-                self.put_entry(names::BLOOM_PARAM, options.bloom_prefix_len.to_be_bytes().to_vec());
-            }
-        }
-    }
-
     async fn write_out(&mut self) -> Result<()> {
         Ok(self.file.append(self.out.take().into()).await?)
     }
@@ -509,46 +365,6 @@ impl Writer {
 /// Whether tags are packed by a dictionary, where there are any.
 fn packs_tags(options: &WriterOptions) -> bool {
     options.compress_tags && options.encoding != BlockEncoding::None
-}
-
-impl Figures {
-    fn new() -> Figures {
-        Figures {
-            entries: 0,
-            key_bytes: 0,
-            value_bytes: 0,
-            tags_len_max: 0,
-            seq_id_max: 0,
-            time_range: TimeRange::EMPTY,
-            earliest_put: i64::MAX,
-            delete_family_count: 0,
-            rows: 0,
-            is_plain: true,
-        }
-    }
-
-    fn add(&mut self, cell: &Cell<'_>, is_new_row: bool) {
-        self.entries += 1;
-        self.rows += u64::from(is_new_row);
-        self.is_plain &= cell.kind() == CellType::Put && cell.tags.is_empty();
-        self.key_bytes += cell.key.len() as u64;
-        self.value_bytes += cell.value.len() as u64;
-        self.tags_len_max = self.tags_len_max.max(cell.tags.len());
-        self.seq_id_max = self.seq_id_max.max(cell.seq_id);
-        let timestamp = cell.timestamp();
-        self.time_range.include(timestamp);
-        match cell.kind() {
-            CellType::Put => self.earliest_put = self.earliest_put.min(timestamp),
-            // They hide all that is older: a read of any older time needs this file.
-            CellType::DeleteColumn | CellType::DeleteFamily => self.time_range.include(0),
-            _ => {}
-        }
-        self.delete_family_count += u64::from(deletes_family(cell));
-    }
-}
-
-fn deletes_family(cell: &Cell<'_>) -> bool {
-    matches!(cell.kind(), CellType::DeleteFamily | CellType::DeleteFamilyVersion)
 }
 
 /// A boolean of the file info, as HBase writes it.

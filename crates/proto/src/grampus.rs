@@ -145,6 +145,8 @@ pub struct Rows {
     pub column: ::prost::alloc::vec::Vec<Column>,
     #[prost(message, optional, tag = "7")]
     pub predicate: ::core::option::Option<Predicate>,
+    #[prost(uint32, optional, tag = "8")]
+    pub versions: ::core::option::Option<u32>,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Aggregate {

@@ -3,6 +3,7 @@
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use base::budget::Budget;
 use base::env::{Env, TaskClass};
 use base::spent;
 use cell::region::{RegionInfo, ServerName};
@@ -16,7 +17,6 @@ use engine::region::{Opening, RegionOptions, RegionServices};
 use engine::scanner::BlockLoader;
 use fs::FileSystem;
 use layout::RootDir;
-use rpc::budget::Budget;
 use tracing::{error, info, warn};
 use wire::exception::Answer;
 use wire::service::RegionServerStatusService;
@@ -213,7 +213,7 @@ impl RegionServer {
             slow_log,
             users,
             hotspots: HotSpots::new(now),
-            endpoints: Endpoints::new(env),
+            endpoints: Endpoints::new(env, answers.clone()),
             name,
             info_port,
             options,

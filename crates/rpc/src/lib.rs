@@ -9,7 +9,6 @@
 //!
 //! Knows nothing about: tables, regions, cells, and which methods there are.
 
-pub mod budget;
 pub mod call;
 pub mod cellblock;
 pub mod client;

@@ -96,6 +96,7 @@ fn commands_answer_as_hbases_do() {
     let server = Server::start(&dir.join("data"));
     tables(&server);
     reads(&server);
+    aggregates(&server);
     deletes(&server);
     counters(&server);
     refusals(&server);
@@ -264,6 +265,52 @@ fn reads(server: &Server) {
         server,
         "count 'n1', {INTERVAL => 2, STARTROW => 'b'}",
         "Current count: 2, row: z\n2 row(s)\nTook T\n",
+    );
+}
+
+fn aggregates(server: &Server) {
+    let cells = [
+        ("a", "town", "north"),
+        ("a", "amount", "12"),
+        ("b", "town", "south"),
+        ("b", "amount", "20"),
+        ("c", "town", "north"),
+    ];
+    let puts = cells.map(|(row, column, value)| format!("put 'n1', 'agg-{row}', 'f:{column}', '{value}'"));
+    server.shell(&puts.join("; "));
+    let rows = "STARTROW => 'agg-', STOPROW => 'agg.'";
+    check(
+        server,
+        &format!(
+            "aggregate 'n1', ['count(*)', 'sum(f:amount:text_long)', 'avg(f:amount:text_double)'], {{BY => 'f:town', {rows}}}"
+        ),
+        "f:town  count(*), sum(f:amount:text_long), avg(f:amount:text_double)\n \
+         north 2, 12, 12\n south 1, 20, 20\n2 row(s)\nTook T\n",
+    );
+    check(
+        server,
+        &format!("aggregate 'n1', 'max(f:amount:text_long)', {{ONLY => {{'f:town' => 'north'}}, {rows}}}"),
+        "GROUP  max(f:amount:text_long)\n all 12\n1 row(s)\nTook T\n",
+    );
+    for (wrong, why) in [
+        ("aggregate 'n1', 'total(f:amount)'", "there is no function total"),
+        ("aggregate 'n1', 'sum'", "nothing to find"),
+        ("aggregate 'n1', 'sum(f)'", "no column"),
+        (
+            "aggregate 'n1', 'sum(f:amount:text_long)', {ONLY => {'f:amount:text_long' => 'x'}}",
+            "cannot be a value",
+        ),
+        ("aggregate 'n1', 'sum(f:town:text_long)', {STARTROW => 'agg-'}", "agg-a"),
+    ] {
+        let told = server.shell(wrong);
+        let told = String::from_utf8_lossy(&[told.stdout, told.stderr].concat()).into_owned();
+        assert!(told.contains(why), "{wrong}: {told}");
+    }
+    server.shell("deleteall 'n1', 'agg-a'; deleteall 'n1', 'agg-b'; deleteall 'n1', 'agg-c'");
+    check(
+        server,
+        "aggregate 'n1', 'count(*)', {STARTROW => 'agg-', STOPROW => 'agg.'}",
+        "GROUP  count(*)\n all 0\n1 row(s)\nTook T\n",
     );
 }
 

@@ -44,7 +44,8 @@ impl fmt::Display for Shown<'_> {
         }
         if let Some(like) = &predicate.like {
             let pattern = like.pattern.as_deref().unwrap_or_default();
-            return write!(f, "{} LIKE '{}'", name(like.column), String::from_utf8_lossy(pattern));
+            let pattern = String::from_utf8_lossy(pattern).replace('\'', "''");
+            return write!(f, "{} LIKE '{pattern}'", name(like.column));
         }
         write!(f, "{} IS NULL", name(predicate.is_null))
     }

@@ -46,6 +46,7 @@ pub(super) async fn columns(
     let rows = RowsWanted {
         range: (Bytes::new(), Bytes::new()),
         time_range: cell::query::TimeRange::ALL,
+        versions: 1,
         families: Vec::new(),
         columns,
         predicate,
@@ -62,7 +63,7 @@ pub(super) async fn columns(
     };
     let (mut merger, mut work) = (Merger::default(), proto::grampus::Work::default());
     table
-        .aggregate_parts(&request, parallel, |answer, progress| {
+        .aggregate_parts(&request, &[RowRange::default()], parallel, |answer, progress| {
             let malformed = |error: String| Error::Malformed(error);
             let part = partial(&answer.group, &aggregates).map_err(|error| malformed(error.to_string()))?;
             work = progress.work;

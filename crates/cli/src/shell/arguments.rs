@@ -173,6 +173,11 @@ impl Options {
         }
     }
 
+    /// Whether nothing is left.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
     /// What nobody has taken.
     pub(crate) fn into_rest(self) -> Vec<(String, Value)> {
         self.entries

@@ -1,5 +1,6 @@
 //! The commands, a file a group. Each is a name, help, and a function over the session.
 
+mod aggregate;
 mod alter;
 mod ddl;
 mod general;
@@ -98,6 +99,7 @@ pub(crate) const GROUPS: &[Group] = &[
     namespaces::GROUP,
     read::GROUP,
     write::GROUP,
+    aggregate::GROUP,
     tools::GROUP,
     regions::GROUP,
     snapshots::GROUP,

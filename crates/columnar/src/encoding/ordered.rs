@@ -23,6 +23,10 @@ const FIXED_FLOAT64: u8 = 0x31;
 const TEXT: u8 = 0x34;
 const BLOB_VAR: u8 = 0x37;
 const BLOB_COPY: u8 = 0x38;
+/// The first and the last header of values of a kind.
+pub(super) const NUMERIC_HEADERS: (u8, u8) = numeric::HEADERS;
+pub(super) const STRING_HEADERS: (u8, u8) = (TEXT, TEXT);
+pub(super) const BLOB_COPY_HEADERS: (u8, u8) = (BLOB_COPY, BLOB_COPY);
 /// Behind text, and behind a descending blob copy.
 const END: u8 = 0;
 

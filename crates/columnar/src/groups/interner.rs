@@ -4,14 +4,15 @@ use std::collections::HashMap;
 
 use bytes::Bytes;
 
+use crate::groups::table_bytes;
 use crate::strings::Raws;
 use crate::value::{Kind, Value};
 use crate::vector::{Values, Vector};
 
 /// No number yet, in tables of one batch.
 const NONE: u32 = u32::MAX;
-/// What a known value takes beside its bytes: its entry in the table and in the list.
-const VALUE_BYTES: usize = 64;
+/// What the allocator and the sharing of it add to a byte string.
+const ALLOCATION_BYTES: usize = 48;
 
 /// Gives each different value of one column a number, from 0 on; null has one too.
 pub(super) struct Interner {
@@ -50,7 +51,25 @@ impl Interner {
     }
 
     pub(super) fn heap_bytes(&self) -> usize {
-        self.values.len() * VALUE_BYTES + self.raw_bytes
+        let known = match &self.known {
+            Known::Whole(known) => table_bytes::<(i64, u32)>(known.capacity()),
+            Known::Real(known) => table_bytes::<(u64, u32)>(known.capacity()),
+            Known::Decimal(known) => table_bytes::<(i128, u32)>(known.capacity()),
+            Known::Raw(known) => table_bytes::<(Bytes, u32)>(known.capacity()),
+        };
+        known + self.values.capacity() * size_of::<Value>() + self.raw_bytes
+    }
+
+    /// Takes the values of another one of the same kind; the own number of each of theirs.
+    pub(super) fn absorb(&mut self, other: &Interner) -> Vec<u32> {
+        let number = |value: &Value| match value {
+            Value::Null => self.null(),
+            Value::Whole(value) => self.whole(*value),
+            Value::Real(value) => self.real(*value),
+            Value::Decimal(value) => self.decimal(*value),
+            Value::Raw(value) => self.raw(value),
+        };
+        other.values.iter().map(number).collect()
     }
 
     /// The numbers of the values of `rows`; replaces `numbers`.
@@ -162,7 +181,7 @@ impl Interner {
             return *number;
         }
         let (number, value) = (self.values.len() as u32, Bytes::copy_from_slice(value));
-        self.raw_bytes += value.len();
+        self.raw_bytes += value.len() + ALLOCATION_BYTES;
         self.values.push(Value::Raw(value.clone()));
         known.insert(value, number);
         number

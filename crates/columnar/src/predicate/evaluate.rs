@@ -8,7 +8,7 @@ use crate::bits::Bits;
 use crate::predicate::{Operator, Pattern, Predicate};
 use crate::strings::Raws;
 use crate::value::{Value, compare_reals};
-use crate::vector::{Values, Vector};
+use crate::vector::{Bounds, Values, Vector};
 
 /// What a condition is for each row: true, false, or neither where null is in the way.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -92,17 +92,13 @@ impl Predicate {
     }
 
     /// Whether it can be true for a row, as far as the least and greatest values of `columns` tell.
-    pub fn may_hold(&self, columns: &[Option<Arc<Vector>>]) -> bool {
+    pub fn may_hold(&self, columns: &[Bounds]) -> bool {
         match self {
             Predicate::All(parts) => parts.iter().all(|part| part.may_hold(columns)),
             Predicate::Any(parts) => parts.iter().any(|part| part.may_hold(columns)),
-            Predicate::Compare(at, operator, value) => {
-                let Some(column) = &columns[*at] else { return true };
-                may_compare(column, *operator, value)
-            }
+            Predicate::Compare(at, operator, value) => may_compare(&columns[*at], *operator, value),
             Predicate::In(at, values) => {
-                let Some(column) = &columns[*at] else { return true };
-                values.iter().any(|value| may_compare(column, Operator::Equal, value))
+                values.iter().any(|value| may_compare(&columns[*at], Operator::Equal, value))
             }
             Predicate::Not(_)
             | Predicate::CompareColumns(..)
@@ -112,10 +108,11 @@ impl Predicate {
     }
 }
 
-fn may_compare(column: &Vector, operator: Operator, value: &Value) -> bool {
-    let Some((least, greatest)) = column.bounds() else {
-        // Nothing is known of bytes; numbers without bounds are all null.
-        return matches!(column.values(), Values::Raw(_));
+fn may_compare(bounds: &Bounds, operator: Operator, value: &Value) -> bool {
+    let (least, greatest) = match bounds {
+        Bounds::Unknown => return true,
+        Bounds::Nothing => return false,
+        Bounds::Between(least, greatest) => (least, greatest),
     };
     let (Some(low), Some(high)) = (least.compare(value), greatest.compare(value)) else { return false };
     match operator {

@@ -1,9 +1,17 @@
 //! Patterns of SQL's LIKE, over bytes that are UTF-8 mostly.
 
-/// A pattern, taken apart.
+/// A pattern, taken apart at `%`: the first segment begins the text and the last one ends it, those between follow each other.
+/// A single one is all of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pattern {
+    segments: Vec<Segment>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Segment {
     parts: Vec<Part>,
+    // Of a segment of literals only: for each of its first bytes, how many of the last of them are the first ones too.
+    borders: Vec<usize>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -11,37 +19,30 @@ enum Part {
     Literal(Vec<u8>),
     /// One character.
     One,
-    /// Any bytes.
-    Any,
 }
+
+/// Bytes of a character at most.
+const CHARACTER_BYTES_MAX: usize = 4;
 
 impl Pattern {
     /// Takes a pattern apart: `%` for any bytes, `_` for one character, what follows `escape` for itself.
     pub fn new(pattern: &[u8], escape: Option<u8>) -> Pattern {
-        let mut parts: Vec<Part> = Vec::new();
+        let mut segments = vec![Segment::default()];
         let mut bytes = pattern.iter();
         while let Some(byte) = bytes.next() {
-            let literal = match byte {
-                byte if Some(*byte) == escape => *bytes.next().unwrap_or(byte),
-                b'%' => {
-                    // Several are as one, and cost no more.
-                    if parts.last() != Some(&Part::Any) {
-                        parts.push(Part::Any);
-                    }
-                    continue;
-                }
-                b'_' => {
-                    parts.push(Part::One);
-                    continue;
-                }
-                byte => *byte,
-            };
-            match parts.last_mut() {
-                Some(Part::Literal(part)) => part.push(literal),
-                _ => parts.push(Part::Literal(vec![literal])),
+            let is_first = segments.len() == 1;
+            let parts = &mut segments.last_mut().expect("there is one at least").parts;
+            match byte {
+                byte if Some(*byte) == escape => push(parts, *bytes.next().unwrap_or(byte)),
+                // Several are as one, and cost no more.
+                b'%' if parts.is_empty() && !is_first => {}
+                b'%' => segments.push(Segment::default()),
+                b'_' => parts.push(Part::One),
+                byte => push(parts, *byte),
             }
         }
-        Pattern { parts }
+        segments.iter_mut().for_each(Segment::find_borders);
+        Pattern { segments }
     }
 
     /// What stands before a byte that means itself in [`to_bytes`](Pattern::to_bytes).
@@ -50,51 +51,106 @@ impl Pattern {
     /// The pattern as it is written.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
-        for part in &self.parts {
-            match part {
-                Part::Any => bytes.push(b'%'),
-                Part::One => bytes.push(b'_'),
-                Part::Literal(literal) => {
-                    literal.iter().for_each(|byte| bytes.extend_from_slice(&[Pattern::ESCAPE, *byte]));
+        for (at, segment) in self.segments.iter().enumerate() {
+            if at > 0 {
+                bytes.push(b'%');
+            }
+            for part in &segment.parts {
+                match part {
+                    Part::One => bytes.push(b'_'),
+                    Part::Literal(literal) => {
+                        literal.iter().for_each(|byte| bytes.extend_from_slice(&[Pattern::ESCAPE, *byte]));
+                    }
                 }
             }
         }
         bytes
     }
 
-    /// Whether all of `text` is like it. Takes no more than the product of both lengths.
+    /// Whether all of `text` is like it. Takes as long as the text is, and for a segment with `_` between two `%` no more than the
+    /// product of both lengths.
     pub fn matches(&self, text: &[u8]) -> bool {
-        // Where to go on after the last `%`, which takes one byte more each time.
-        let mut again: Option<(usize, usize)> = None;
-        let (mut part, mut at) = (0, 0);
-        loop {
-            let step = match self.parts.get(part) {
-                None if at == text.len() => return true,
-                None => None,
-                Some(Part::Any) => {
-                    if part + 1 == self.parts.len() {
-                        return true;
-                    }
-                    again = Some((part + 1, at));
-                    part += 1;
-                    continue;
-                }
-                Some(Part::Literal(literal)) => text[at..].starts_with(literal).then_some(literal.len()),
-                Some(Part::One) => character_len(&text[at..]),
-            };
-            match (step, &mut again) {
-                (Some(len), _) => {
-                    part += 1;
-                    at += len;
-                }
-                (None, Some((from, start))) if *start < text.len() => {
-                    *start += 1;
-                    (part, at) = (*from, *start);
-                }
-                (None, _) => return false,
+        let (first, rest) = self.segments.split_first().expect("there is one at least");
+        let Some(mut at) = first.end_at(text, 0) else { return false };
+        let Some((last, between)) = rest.split_last() else { return at == text.len() };
+        for segment in between {
+            // The first place is as good as any: what follows has the most left.
+            let Some(end) = segment.find(text, at) else { return false };
+            at = end;
+        }
+        last.ends(text, at)
+    }
+}
+
+fn push(parts: &mut Vec<Part>, byte: u8) {
+    match parts.last_mut() {
+        Some(Part::Literal(literal)) => literal.push(byte),
+        _ => parts.push(Part::Literal(vec![byte])),
+    }
+}
+
+impl Segment {
+    /// Source: Knuth, Morris, Pratt, "Fast pattern matching in strings" (1977).
+    fn find_borders(&mut self) {
+        let [Part::Literal(literal)] = &self.parts[..] else { return };
+        let mut borders = vec![0];
+        for at in 1..literal.len() {
+            let mut border = borders[at - 1];
+            while border > 0 && literal[border] != literal[at] {
+                border = borders[border - 1];
+            }
+            borders.push(border + usize::from(literal[border] == literal[at]));
+        }
+        self.borders = borders;
+    }
+
+    /// Where it ends that begins at `at`, if it does.
+    fn end_at(&self, text: &[u8], at: usize) -> Option<usize> {
+        self.parts.iter().try_fold(at, |at, part| match part {
+            Part::Literal(literal) => text[at..].starts_with(literal).then_some(at + literal.len()),
+            Part::One => character_len(&text[at..]).map(|len| at + len),
+        })
+    }
+
+    /// The first place from `at` on where it ends.
+    fn find(&self, text: &[u8], at: usize) -> Option<usize> {
+        let [Part::Literal(literal)] = &self.parts[..] else {
+            return characters(text, at).find_map(|at| self.end_at(text, at));
+        };
+        let mut alike = 0;
+        for (end, byte) in text.iter().enumerate().skip(at) {
+            while alike > 0 && literal[alike] != *byte {
+                alike = self.borders[alike - 1];
+            }
+            alike += usize::from(literal[alike] == *byte);
+            if alike == literal.len() {
+                return Some(end + 1);
             }
         }
+        None
     }
+
+    /// Whether it ends the text, and begins not before `at`.
+    fn ends(&self, text: &[u8], at: usize) -> bool {
+        let lens = self.parts.iter().map(|part| match part {
+            Part::Literal(literal) => (literal.len(), literal.len()),
+            Part::One => (1, CHARACTER_BYTES_MAX),
+        });
+        let (least, most) = lens.fold((0, 0), |sum, len| (sum.0 + len.0, sum.1 + len.1));
+        let Some(last) = text.len().checked_sub(least) else { return false };
+        let first = text.len().saturating_sub(most).max(at);
+        if first == last {
+            return last >= at && self.end_at(text, last) == Some(text.len());
+        }
+        let mut starts =
+            characters(text, at).skip_while(|start| *start < first).take_while(|start| *start <= last);
+        starts.any(|start| self.end_at(text, start) == Some(text.len()))
+    }
+}
+
+/// Where characters begin from `at` on, and the end.
+fn characters(text: &[u8], at: usize) -> impl Iterator<Item = usize> {
+    std::iter::successors(Some(at), |at| character_len(&text[*at..]).map(|len| at + len))
 }
 
 /// Bytes of the first character; of what is no UTF-8, one.
@@ -138,6 +194,20 @@ mod tests {
             (r"10\%", "100", false),
             ("a%_", "a", false),
             ("a%_", "ab", true),
+            ("%_", "ü", true),
+            ("%ü_", "aüü", true),
+            ("%_ü", "ü", false),
+            ("%a_c%", "aabbc abc", true),
+            ("%a_c%", "aabbc", false),
+            ("%abab%c", "abaababc", true),
+            ("ab%ab", "aba", false),
+            ("%ab%", "", false),
+            // A character is one, wherever a search for it begins.
+            ("%__6%", "日6", false),
+            ("%__6", "日6", false),
+            ("%_6%", "日6", true),
+            ("%_6", "日6", true),
+            ("日%__", "日本", false),
         ] {
             assert_eq!(like(pattern, text), is_like, "{pattern} {text}");
         }
@@ -147,6 +217,10 @@ mod tests {
     fn long_texts_take_bounded_time() {
         let text = "a".repeat(20_000);
         assert!(!like(&"%a".repeat(50).add_b(), &text));
+        // The product of both would be some minutes.
+        let text = "a".repeat(16 << 20);
+        assert!(!like(&format!("%{}b%", "a".repeat(4000)), &text));
+        assert!(like(&format!("%{}%", "a".repeat(4000)), &text));
     }
 
     trait AddB {

@@ -13,7 +13,7 @@ use super::interpreter::Interpreter;
 use super::long::Long;
 use super::request::{self, Interpreters};
 use super::rows::Rows;
-use crate::endpoints::{Call, Response, decode, unknown_method};
+use crate::call::{Call, Response, decode, unknown_method};
 use crate::error::{Error, Result};
 use crate::reading::Reading;
 

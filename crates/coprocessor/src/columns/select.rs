@@ -2,12 +2,15 @@
 
 use std::sync::Arc;
 
+use base::budget::{Budget, Share};
+use base::env::Clock;
 use bytes::Bytes;
-use columnar::{Batch, Bits, Predicate, Values, Vector};
+use columnar::{Batch, Bits, Bounds, Predicate, Used, Values, Vector};
 use engine::Region;
-use engine::columns::{BatchSink, ColumnScan, Looked};
+use engine::columns::{BatchSink, ColumnScan, Looked, Taken};
 use prost::Message;
 use proto::grampus::{self, SelectRequest, SelectResponse};
+use wire::convert::columns::request::RowsWanted;
 use wire::convert::columns::value_message;
 use wire::exception::JavaException;
 
@@ -18,28 +21,28 @@ use crate::error::Result;
 /// Bytes of values after which a call answers.
 const BYTES_MAX: usize = 16 << 20;
 
-/// Answers a request; computes for long.
-pub(super) async fn select(region: &Arc<Region>, request: &SelectRequest) -> Result<Vec<u8>> {
-    Ok(respond(region, request).await?.encode_to_vec())
+/// What a value of bytes takes beside them while an answer is made.
+const VALUE_BYTES: usize = 48;
+
+/// Answers a request; computes for long. What it gathers is counted among `answers`.
+pub(super) async fn select(
+    region: &Arc<Region>,
+    request: &SelectRequest,
+    answers: &Arc<Budget>,
+) -> Result<Vec<u8>> {
+    Ok(respond(region, request, answers).await?.encode_to_vec())
 }
 
-async fn respond(region: &Arc<Region>, request: &SelectRequest) -> Result<SelectResponse> {
-    let rows = super::rows(request.rows.as_ref())?;
-    if let Some(predicate) = &rows.predicate {
-        predicate.check(&rows.columns).map_err(JavaException::do_not_retry)?;
-    }
-    let give: Vec<usize> = request.give.iter().map(|at| *at as usize).collect();
-    if give.len() > rows.columns.len() {
-        return Err(JavaException::do_not_retry("more columns are to be given than there are").into());
-    }
-    if let Some(at) = give.iter().find(|at| **at >= rows.columns.len()) {
-        return Err(
-            JavaException::do_not_retry(format!("column {at} is to be given, which is not there")).into()
-        );
-    }
+async fn respond(
+    region: &Arc<Region>,
+    request: &SelectRequest,
+    answers: &Arc<Budget>,
+) -> Result<SelectResponse> {
+    let mut rows = super::rows(request.rows.as_ref())?;
+    let give = checked(&mut rows, request)?;
     let scan = ColumnScan::new(region, super::wanted(&rows))?;
-    let clock = &region.env().clock;
-    let turns = Turns::new(scan.units().await?, clock.monotonic() + time_max(request.time_ms_max));
+    let clock = &*region.env().clock;
+    let turns = Turns::new(scan.plan().await?, clock.monotonic() + time_max(request.time_ms_max));
     let bytes_max = request.bytes_max.and_then(|bytes| usize::try_from(bytes).ok());
     let mut selected = Selected {
         predicate: rows.predicate.as_ref(),
@@ -50,24 +53,24 @@ async fn respond(region: &Arc<Region>, request: &SelectRequest) -> Result<Select
         bytes: 0,
         // Every call comes further.
         bytes_max: bytes_max.map_or(BYTES_MAX, |bytes| bytes.clamp(1, BYTES_MAX)),
+        share: Share::of(answers),
+        has_room: true,
+        turns: &turns,
+        clock,
     };
-    let (mut looked, mut resume_row): (Looked, ResumeRow) = Default::default();
+    let mut looked = Looked::default();
     while !selected.is_full()
-        && let Some(unit) = turns.take(&**clock)
+        && let Some((_, unit)) = turns.take(clock)
     {
         let read = scan.read(unit, &mut selected).await?;
         looked.add(&read.looked);
-        if read.next_row.is_some() {
-            resume_row = read.next_row;
+        if let Some(row) = read.next_row {
+            turns.go_on_at(row);
             break;
         }
         tokio::task::yield_now().await;
     }
-    if selected.rows >= selected.limit {
-        resume_row = None;
-    } else if resume_row.is_none() {
-        resume_row = turns.rest();
-    }
+    let resume_row: ResumeRow = if selected.rows >= selected.limit { None } else { turns.rest() };
     let matched = selected.rows;
     let vectors = selected.vectors.into_iter().map(|vector| vector.message(matched as usize)).collect();
     Ok(SelectResponse {
@@ -76,6 +79,31 @@ async fn respond(region: &Arc<Region>, request: &SelectRequest) -> Result<Select
         resume_row,
         work: Some(super::work(&looked, matched)),
     })
+}
+
+/// Checks what is asked for, and leaves out columns that are neither given nor looked at; the places of those that are given.
+fn checked(rows: &mut RowsWanted, request: &SelectRequest) -> Result<Vec<usize>> {
+    if let Some(predicate) = &rows.predicate {
+        predicate.check(&rows.columns).map_err(JavaException::do_not_retry)?;
+    }
+    let mut give: Vec<usize> = request.give.iter().map(|at| *at as usize).collect();
+    if give.len() > rows.columns.len() {
+        return Err(JavaException::do_not_retry("more columns are to be given than there are").into());
+    }
+    if let Some(at) = give.iter().find(|at| **at >= rows.columns.len()) {
+        return Err(
+            JavaException::do_not_retry(format!("column {at} is to be given, which is not there")).into()
+        );
+    }
+    if rows.versions <= 1 {
+        let mut places = rows.predicate.as_ref().map(Predicate::columns).unwrap_or_default();
+        places.extend(&give);
+        let used = Used::of(places);
+        rows.columns = used.select(&rows.columns);
+        rows.predicate = rows.predicate.take().map(|predicate| predicate.of_columns(&used));
+        give.iter_mut().for_each(|at| *at = used.place(*at));
+    }
+    Ok(give)
 }
 
 /// Rows that met the condition.
@@ -87,29 +115,71 @@ struct Selected<'a> {
     limit: u64,
     bytes: usize,
     bytes_max: usize,
+    // Of the memory of all answers.
+    share: Share,
+    has_room: bool,
+    turns: &'a Turns,
+    clock: &'a dyn Clock,
 }
 
 impl Selected<'_> {
     fn is_full(&self) -> bool {
-        self.rows >= self.limit || self.bytes >= self.bytes_max
+        self.rows >= self.limit || self.bytes >= self.bytes_max || !self.has_room
+    }
+
+    /// How many of `rows` are taken until the answer is full, one at least.
+    fn fit(&self, batch: &Batch<'_>, rows: &[u32]) -> usize {
+        let room = usize::try_from(self.limit - self.rows).unwrap_or(usize::MAX);
+        let rows = &rows[..rows.len().min(room)];
+        let (mut count, mut bytes) = (0, self.bytes);
+        for row in rows {
+            if count > 0 && bytes >= self.bytes_max {
+                break;
+            }
+            bytes +=
+                self.give.iter().map(|at| value_bytes(&batch.columns[*at], *row as usize)).sum::<usize>();
+            count += 1;
+        }
+        count
+    }
+}
+
+/// About how many bytes of an answer a value is.
+fn value_bytes(vector: &Vector, row: usize) -> usize {
+    match vector.values() {
+        Values::Whole(_) | Values::Real(_) => 8,
+        Values::Decimal(_) => 16,
+        Values::Raw(raws) => 8 + if vector.has(row) { raws.get(row).len() } else { 0 },
     }
 }
 
 impl BatchSink for Selected<'_> {
-    fn may_use(&self, vectors: &[Option<Arc<Vector>>]) -> bool {
-        self.predicate.is_none_or(|predicate| predicate.may_hold(vectors))
+    fn may_use(&self, bounds: &[Bounds]) -> bool {
+        self.predicate.is_none_or(|predicate| predicate.may_hold(bounds))
     }
 
-    fn batch(&mut self, batch: &Batch<'_>) -> std::result::Result<bool, engine::Error> {
+    fn batch(&mut self, batch: &Batch<'_>) -> std::result::Result<Taken, engine::Error> {
         let mut rows = Vec::new();
         batch.select(self.predicate, &mut rows);
-        let room = usize::try_from(self.limit - self.rows).unwrap_or(usize::MAX);
-        rows.truncate(room);
+        let taken = self.fit(batch, &rows);
+        let until = rows.get(taken).map(|row| *row as usize);
+        rows.truncate(taken);
+        let before = self.bytes;
         for (gathered, at) in self.vectors.iter_mut().zip(self.give) {
             self.bytes += gathered.add(&batch.columns[*at], &rows);
         }
         self.rows += rows.len() as u64;
-        Ok(!self.is_full())
+        // Once as values, once as a message.
+        let memory = 2 * (self.bytes - before) + rows.len() * self.give.len() * VALUE_BYTES;
+        if !self.share.take_large(memory) {
+            self.share.force(memory);
+            self.has_room = false;
+        }
+        Ok(match until {
+            Some(row) => Taken::Until(row),
+            None if self.is_full() || self.turns.is_over(self.clock) => Taken::Until(batch.len),
+            None => Taken::All,
+        })
     }
 
     fn rows(&mut self, rows: u64) {
@@ -117,6 +187,14 @@ impl BatchSink for Selected<'_> {
         if self.predicate.is_none_or(Predicate::holds_without_columns) {
             self.rows = self.rows.saturating_add(rows).min(self.limit);
         }
+    }
+
+    fn may_stop(&self) -> bool {
+        true
+    }
+
+    fn goes_on(&mut self) -> std::result::Result<bool, engine::Error> {
+        Ok(!self.is_full() && !self.turns.is_over(self.clock))
     }
 }
 
@@ -138,26 +216,19 @@ impl Gathered {
                 self.absent.push(self.rows);
             }
             self.rows += 1;
-            bytes += match vector.values() {
-                Values::Whole(values) => {
-                    self.vector.whole.push(values[row]);
-                    8
-                }
-                Values::Real(values) => {
-                    self.vector.real.push(values[row]);
-                    8
-                }
+            bytes += value_bytes(vector, row);
+            match vector.values() {
+                Values::Whole(values) => self.vector.whole.push(values[row]),
+                Values::Real(values) => self.vector.real.push(values[row]),
                 Values::Decimal(_) => {
                     let value = value_message(&vector.get(row));
                     self.vector.decimal.push(value.decimal.unwrap_or_default());
-                    16
                 }
                 Values::Raw(raws) => {
                     let raw = if vector.has(row) { raws.get(row) } else { &[] };
                     self.vector.raw.push(Bytes::copy_from_slice(raw));
-                    raw.len() + 8
                 }
-            };
+            }
         }
         bytes
     }

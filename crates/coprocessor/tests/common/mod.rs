@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use base::budget::Budget;
 use base::env::Env;
 use bytes::Bytes;
 use cell::cell::{CellType, KeyValue};
@@ -24,10 +25,14 @@ use wire::exception::{Answer, JavaException};
 /// Where the interpreters of HBase's client are.
 pub const INTERPRETERS: &str = "org.apache.hadoop.hbase.client.coprocessor.";
 
+/// For all answers at once.
+pub const ANSWERS_BYTES: usize = 24 << 20;
+
 pub struct World {
     pub env: Env,
     pub region: Arc<Region>,
     pub endpoints: Endpoints,
+    pub answers: Arc<Budget>,
 }
 
 /// A region of a table with the family `f`, which keeps three versions and small blocks.
@@ -57,7 +62,8 @@ pub async fn world(fs: Arc<dyn FileSystem>, env: Env) -> World {
     let index = Arc::new(wal::recovery::scan(&*fs, &[]).await.unwrap());
     let entries = Box::new(wal::recovery::read_region(fs.clone(), index, &info.encoded_name()));
     let region = Region::open(services, Opening { info, table, entries }).await.unwrap();
-    World { endpoints: Endpoints::new(env.clone()), env, region }
+    let answers = Budget::new(ANSWERS_BYTES);
+    World { endpoints: Endpoints::new(env.clone(), answers.clone()), answers, env, region }
 }
 
 impl World {

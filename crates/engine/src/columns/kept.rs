@@ -3,8 +3,9 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use columnar::{Column, Vector};
+use columnar::{Column, Packed};
 
+use crate::columns::marks::Marks;
 use crate::scanner::next_file_id;
 
 /// What is known of the cells of a stretch, wanted or not.
@@ -28,18 +29,35 @@ impl Facts {
     }
 }
 
-/// The vector of a column for a stretch, or the facts alone.
+/// What is kept of a stretch, by itself or for one of its columns.
 #[derive(Debug)]
-pub(crate) struct KeptVector {
-    pub(crate) facts: Facts,
-    /// Nothing where only the facts were asked for, or the cells are not plain.
-    pub(crate) vector: Option<Arc<Vector>>,
+pub(crate) enum Kept {
+    /// What is known of its cells, and where its rows are.
+    Rows(Facts, Marks),
+    /// The values of a column.
+    Vector(Facts, Arc<Packed>),
+    /// The column cannot be read from the stretch by itself: a value is not as the column says, which newer cells elsewhere may
+    /// hide, or the values are very large.
+    OfNoUse,
 }
 
-impl KeptVector {
+impl Kept {
+    /// What is known of the stretch's cells.
+    pub(super) fn facts(&self) -> Option<Facts> {
+        match self {
+            Kept::Rows(facts, _) | Kept::Vector(facts, _) => Some(*facts),
+            Kept::OfNoUse => None,
+        }
+    }
+
     /// Bytes of memory.
     pub(crate) fn heap_len(&self) -> usize {
-        size_of::<KeptVector>() + self.vector.as_ref().map_or(0, |vector| vector.heap_len())
+        let content = match self {
+            Kept::Rows(_, marks) => marks.heap_len(),
+            Kept::Vector(_, vector) => vector.heap_len(),
+            Kept::OfNoUse => 0,
+        };
+        size_of::<Kept>() + content
     }
 }
 
@@ -55,10 +73,15 @@ const COLUMNS_MAX: usize = 4096;
 const FILES_MAX: usize = 20_000;
 
 impl VectorNumbers {
-    /// The number of a column of a file; without a column, that of the facts.
-    pub(crate) fn of(&self, file_id: u64, column: Option<&Column>) -> u64 {
-        let mut known = self.known();
-        if known.len() >= FILES_MAX {
+    /// The number of a column of a file, if it has one; without a column, that of what is kept of its rows.
+    pub(crate) fn known(&self, file_id: u64, column: Option<&Column>) -> Option<u64> {
+        self.lock().get(&file_id)?.get(&column.cloned()).copied()
+    }
+
+    /// The same for a column of which something is kept from now on.
+    pub(crate) fn given(&self, file_id: u64, column: Option<&Column>) -> u64 {
+        let mut known = self.lock();
+        if known.len() >= FILES_MAX && !known.contains_key(&file_id) {
             known.clear();
         }
         let columns = known.entry(file_id).or_default();
@@ -76,11 +99,32 @@ impl VectorNumbers {
 
     /// Forgets a file.
     pub(crate) fn forget(&self, file_id: u64) {
-        self.known().remove(&file_id);
+        self.lock().remove(&file_id);
     }
 
-    fn known(&self) -> MutexGuard<'_, HashMap<u64, HashMap<Option<Column>, u64>>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<u64, HashMap<Option<Column>, u64>>> {
         // Numbers by names: whole after any panic.
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use columnar::{Encoding, Place};
+
+    use super::*;
+
+    #[test]
+    fn who_asks_is_given_no_number() {
+        let numbers = VectorNumbers::default();
+        let place = Place::RowBytes { offset: 0, length: None };
+        let column = Column { place, encoding: Encoding::Raw, scale: 0 };
+        assert_eq!((numbers.known(7, None), numbers.known(7, Some(&column))), (None, None));
+        assert!(numbers.lock().is_empty());
+        let number = numbers.given(7, Some(&column));
+        assert_eq!((numbers.known(7, None), numbers.known(7, Some(&column))), (None, Some(number)));
+        assert_eq!(numbers.given(7, Some(&column)), number);
+        numbers.forget(7);
+        assert_eq!(numbers.known(7, Some(&column)), None);
     }
 }

@@ -4,11 +4,10 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use cell::{CellOrder, KeyBuf};
-use columnar::{Bits, Values, Vector};
 use hfile::Stop;
 
 use crate::columns::plan::RowRange;
-use crate::columns::scan::Reading;
+use crate::columns::reading::Reading;
 use crate::error::Result;
 use crate::scanner::{Order, Source, may_have_rows};
 use crate::store::{StoreFile, StoreView};
@@ -62,29 +61,4 @@ async fn row_from(source: &mut Source, row: &[u8], reading: &mut Reading) -> Res
     }
     reading.step_succeeded();
     Ok(source.cell().map(|cell| Bytes::copy_from_slice(cell.row())))
-}
-
-/// All rows of a stretch but `others`; `keys` are the keys of its rows, in order.
-pub(super) fn all_but(others: &[Bytes], keys: &Vector) -> Bits {
-    let mut without = Bits::ones(keys.len());
-    let Values::Raw(keys) = keys.values() else { return without };
-    let mut taken = Bits::zeros(without.len());
-    for other in others {
-        let at = first_at_or_behind(without.len(), |row| keys.get(row) >= &other[..]);
-        if at < without.len() && keys.get(at) == &other[..] {
-            taken.set(at);
-        }
-    }
-    without.and_not(&taken);
-    without
-}
-
-/// The first of `len` rows for which `is_behind` holds; it holds for all after it.
-fn first_at_or_behind(len: usize, is_behind: impl Fn(usize) -> bool) -> usize {
-    let (mut low, mut high) = (0, len);
-    while low < high {
-        let middle = low + (high - low) / 2;
-        if is_behind(middle) { high = middle } else { low = middle + 1 }
-    }
-    low
 }

@@ -10,7 +10,7 @@ use crate::columns::kept::Facts;
 use crate::error::{Error, Result};
 
 /// What a value takes beside its bytes, or a row that has none.
-const VALUE_BYTES: usize = 12;
+pub(super) const VALUE_BYTES: usize = 12;
 
 /// Takes cells row by row and builds a vector of each column.
 pub(super) struct Rows {
@@ -25,6 +25,8 @@ pub(super) struct Rows {
     facts: Facts,
     // Of values that are bytes, about.
     bytes: usize,
+    // The column of the last value that could not be read.
+    unreadable: Option<usize>,
 }
 
 struct Target {
@@ -60,7 +62,19 @@ impl Rows {
             next: 0,
             facts: Facts::none(),
             bytes: 0,
+            unreadable: None,
         }
+    }
+
+    /// The place of the column whose value was the last that could not be read.
+    pub(super) fn unreadable(&self) -> Option<usize> {
+        self.unreadable
+    }
+
+    /// Whether the cell is of one of the columns.
+    pub(super) fn want(&self, cell: &Cell<'_>) -> bool {
+        let name = (cell.family(), cell.qualifier());
+        self.cells.binary_search_by(|target| (&target.family[..], &target.qualifier[..]).cmp(&name)).is_ok()
     }
 
     /// About how many bytes of memory the vectors take so far.
@@ -102,7 +116,10 @@ impl Rows {
                 Some(part) => {
                     let part = part.to_vec();
                     self.bytes += part.len();
-                    builder.push(&part).map_err(|unreadable| bad_value(&self.row, unreadable))?;
+                    if let Err(unreadable) = builder.push(&part) {
+                        self.unreadable = Some(*at);
+                        return Err(bad_value(&self.row, unreadable));
+                    }
                 }
                 None => builder.push_null(),
             }
@@ -131,7 +148,10 @@ impl Rows {
                     self.next += 1;
                     self.bytes += cell.value.len();
                     let builder = &mut self.builders[target.builder];
-                    builder.push(cell.value).map_err(|unreadable| bad_value(&self.row, unreadable))?;
+                    if let Err(unreadable) = builder.push(cell.value) {
+                        self.unreadable = Some(target.builder);
+                        return Err(bad_value(&self.row, unreadable));
+                    }
                 }
                 order => match target.family[..].cmp(cell.family()).then(order) {
                     // The row has no such cell.

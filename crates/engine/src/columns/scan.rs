@@ -1,37 +1,67 @@
 //! A scan of columns at work: unit by unit, by as many tasks as like to.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use cell::CellOrder;
 use cell::query::{CellSelection, FamilyColumns, Scan};
-use columnar::{Batch, Bits, Column, Encoding, Place, Vector};
-use hfile::{BlockSource, Miss};
+use columnar::{Batch, Bounds, Place, slices};
 
 use crate::columns::kept::Facts;
-use crate::columns::merged::Merged;
-use crate::columns::others;
-use crate::columns::plan::{self, RowRange, Stretch, Unit, Wanted, Way};
-use crate::columns::stretch::{self, Shelf};
+use crate::columns::merged::{Merged, MergedRows};
+use crate::columns::plan::{RowRange, Unit, Wanted, Way};
 use crate::error::Result;
 use crate::mvcc::ReadGuard;
 use crate::region::Region;
-use crate::scanner::{
-    BlockLoader, Blocks, FamilyRules, Keep, Limits, RegionScanner, Runs, Stopped, drive, may_have_rows,
-};
-use crate::store::{RegionView, StoreFile};
+use crate::scanner::{Deadline, Limits, RegionScanner, Stopped, drive};
+use crate::store::RegionView;
+
+/// How often a scan of rows that are merged looks whether more are wanted.
+const LOOK_PERIOD: Duration = Duration::from_millis(100);
 
 /// Takes what a scan of columns finds.
 pub trait BatchSink: Send {
-    /// Whether rows of a stretch can be of use, as far as those of its vectors tell that are at hand.
-    fn may_use(&self, vectors: &[Option<Arc<Vector>>]) -> bool;
-    /// Rows, of which one vector of each wanted column tells. Whether more are wanted.
+    /// Whether rows of a stretch can be of use, as far as is known of each column.
+    fn may_use(&self, bounds: &[Bounds]) -> bool;
+    /// Rows, of which one vector of each wanted column tells. Of those that are there the first is taken always, unless no row
+    /// is wanted at all any more.
     ///
     /// # Errors
     /// What the sink fails with; the scan ends with it.
-    fn batch(&mut self, batch: &Batch<'_>) -> Result<bool>;
+    fn batch(&mut self, batch: &Batch<'_>) -> Result<Taken>;
     /// So many rows, of which nothing was asked.
     fn rows(&mut self, rows: u64);
+    /// Whether it may be that not all of a batch is taken.
+    fn may_stop(&self) -> bool {
+        false
+    }
+    /// Whether more rows are wanted, asked when none were found for some time.
+    ///
+    /// # Errors
+    /// As [`batch`](BatchSink::batch).
+    fn goes_on(&mut self) -> Result<bool> {
+        Ok(true)
+    }
+}
+
+/// What a sink took of a batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Taken {
+    /// All rows.
+    All,
+    /// The rows in front of this one; then it wants no more.
+    Until(usize),
+}
+
+impl Taken {
+    /// The first row that was not taken of a batch that begins at `rows`, if it is one of those.
+    pub(super) fn until(self, rows: std::ops::Range<usize>) -> Option<usize> {
+        match self {
+            Taken::All => None,
+            Taken::Until(row) => Some(rows.start + row).filter(|row| *row < rows.end),
+        }
+    }
 }
 
 /// How rows were looked at.
@@ -77,47 +107,12 @@ pub struct ColumnScan {
     view: Arc<RegionView>,
     guard: ReadGuard,
     wanted: Wanted,
-    range: RowRange,
+    pub(super) range: RowRange,
     // The families whose cells make rows.
-    stores: Vec<usize>,
+    pub(super) stores: Vec<usize>,
     // The only one, if its stretches can be of use.
-    store: Option<usize>,
+    pub(super) store: Option<usize>,
     now_ms: i64,
-}
-
-/// What one reader of files has at hand.
-pub(super) struct Reading {
-    blocks: Blocks,
-    runs: Runs,
-}
-
-impl Reading {
-    fn new(loader: &Arc<BlockLoader>) -> Reading {
-        Reading { blocks: Blocks::new(loader.clone()), runs: Runs::default() }
-    }
-
-    pub(super) fn blocks(&self) -> &dyn BlockSource {
-        &self.blocks
-    }
-
-    /// A step was made: blocks that it needed are held by who made it.
-    #[inline]
-    pub(super) fn step_succeeded(&mut self) {
-        self.blocks.release_taken();
-    }
-
-    /// Loads what a step missed, and what is read next.
-    pub(super) async fn load(&mut self, miss: &Miss) -> Result<()> {
-        for missed in &miss.blocks {
-            self.blocks.drop_before(missed.file.file_id(), missed.offset);
-        }
-        let loader = self.blocks.loader().clone();
-        for block in loader.load_missed(miss, Some(&mut self.runs), Keep::All).await? {
-            BlockLoader::note_read(&block);
-            self.blocks.supply(block);
-        }
-        Ok(())
-    }
 }
 
 impl ColumnScan {
@@ -127,6 +122,9 @@ impl ColumnScan {
     /// [`Error::NotServing`], [`Error::NoSuchFamily`].
     pub fn new(region: &Arc<Region>, wanted: Wanted) -> Result<ColumnScan> {
         let (view, guard, stores) = region.view_to_scan(&wanted.families)?;
+        let has_cells = wanted.columns.iter().any(|column| matches!(column.place, Place::Cell { .. }));
+        let versions = if has_cells { wanted.versions.max(1) } else { 1 };
+        let wanted = Wanted { versions, ..wanted };
         let info = region.info();
         let start = wanted.start_row.clone().max(info.start_key.clone());
         let stop = match (wanted.stop_row.is_empty(), info.end_key.is_empty()) {
@@ -139,7 +137,9 @@ impl ColumnScan {
             _ => None,
         };
         let store = store
-            .filter(|at| region.order() == CellOrder::Plain && !region.rules()[*at].new_version_behavior);
+            .filter(|at| region.order() == CellOrder::Plain && !region.rules()[*at].new_version_behavior)
+            // Stretches know the newest versions only.
+            .filter(|_| versions == 1);
         let now_ms = region.now_ms();
         Ok(ColumnScan {
             region: region.clone(),
@@ -153,68 +153,21 @@ impl ColumnScan {
         })
     }
 
+    pub(super) fn region(&self) -> &Arc<Region> {
+        &self.region
+    }
+
+    pub(super) fn view(&self) -> &RegionView {
+        &self.view
+    }
+
+    pub(super) fn read_point(&self) -> u64 {
+        self.guard.read_point()
+    }
+
     /// What is asked.
     pub fn wanted(&self) -> &Wanted {
         &self.wanted
-    }
-
-    /// The rows in order, cut into units of work: stretches of the largest file first.
-    ///
-    /// # Errors
-    /// What reading the indexes of files can fail with.
-    pub async fn units(&self) -> Result<Vec<Unit>> {
-        let mut units = Vec::new();
-        if self.range.is_empty() {
-            return Ok(units);
-        }
-        let (start, stop) = (&self.range.start, &self.range.stop);
-        let files = self.stores.iter().flat_map(|at| self.view.stores[*at].files.iter());
-        let mut files: Vec<&Arc<StoreFile>> =
-            files.filter(|file| may_have_rows(file, CellOrder::Plain, start, stop)).collect();
-        files.sort_by_key(|file| std::cmp::Reverse(file.len()));
-        if self.region.order() != CellOrder::Plain {
-            files.clear();
-        } else if self.store.is_none() {
-            // All is merged; the largest file says where to cut.
-            files.truncate(1);
-        }
-        let mut of_files = Vec::with_capacity(files.len());
-        let mut reading = Reading::new(self.region.loader());
-        for file in files {
-            of_files.push(match self.counted(file, &mut reading).await? {
-                Some(counted) => vec![counted],
-                None => plan::stretches(file, &mut reading).await?,
-            });
-        }
-        if self.store.is_none() {
-            of_files.iter_mut().flatten().for_each(|unit| unit.way = Way::Merged);
-        }
-        plan::fill(self.range.clone(), &of_files, &mut units);
-        Ok(units)
-    }
-
-    /// All rows of a file, where nothing is asked of them and it says how many there are.
-    async fn counted(&self, file: &Arc<StoreFile>, reading: &mut Reading) -> Result<Option<Unit>> {
-        let (Some(store), Some(rows), Some(range)) =
-            (self.store, file.reader().info().plain_rows, plan::rows_of(file))
-        else {
-            return Ok(None);
-        };
-        let info = file.reader().info();
-        let is_whole = self.wanted.columns.is_empty() && !file.is_reference() && self.range.contains(&range);
-        let facts = Facts {
-            rows: rows as usize,
-            is_plain: info.bulk_load_time_ms.is_none(),
-            seq_id_max: info.max_memstore_ts,
-            timestamps: (info.time_range.min, info.time_range.max),
-        };
-        if !is_whole || !self.may_take(&facts, &self.region.rules()[store]) {
-            return Ok(None);
-        }
-        let (view, read_point) = (&self.view.stores[store], self.guard.read_point());
-        let others = others::rows_of_others(&range, file, view, read_point, reading).await?;
-        let is_alone = others.is_some_and(|others| others.is_empty());
-        Ok(is_alone.then_some(Unit { rows: range, way: Way::Counted(rows) }))
     }
 
     /// Reads a unit.
@@ -232,100 +185,25 @@ impl ColumnScan {
             }
             _ => return self.read_merged(&unit.rows, sink).await,
         };
-        let mut reading = Reading::new(self.region.loader());
-        let (view, read_point) = (&self.view.stores[store], self.guard.read_point());
-        let others =
-            others::rows_of_others(&unit.rows, &stretch.file, view, read_point, &mut reading).await?;
-        let Some(others) = others else {
-            return self.read_merged(&unit.rows, sink).await;
-        };
-        let Some(mut looked) = self.read_stretch(unit, stretch, store, &others, &mut reading, sink).await?
-        else {
-            return self.read_merged(&unit.rows, sink).await;
-        };
-        looked.merged += self.read_rows(&others, sink).await?;
-        Ok(ReadUnit { looked, next_row: None })
-    }
-
-    /// Reads the rows of a stretch, but for those that others have cells of; `None` if its cells need the scanner's judgement.
-    async fn read_stretch(
-        &self,
-        unit: &Unit,
-        stretch: &Stretch,
-        store: usize,
-        others: &[Bytes],
-        reading: &mut Reading,
-        sink: &mut dyn BatchSink,
-    ) -> Result<Option<Looked>> {
-        let mut columns = self.wanted.columns.clone();
-        let wanted = columns.len();
-        if !others.is_empty() {
-            columns.push(row_key());
+        match self.read_part(&unit.rows, stretch, store, sink).await? {
+            Some(read) => Ok(read),
+            None => self.read_merged(&unit.rows, sink).await,
         }
-        let shelf = Shelf::of(self.region.loader(), stretch);
-        let known = shelf.known(&columns);
-        let rules = &self.region.rules()[store];
-        let mut looked = Looked::default();
-        if let Some(facts) = known.facts {
-            if !self.may_take(&facts, rules) {
-                return Ok(None);
-            }
-            let is_of_use = wanted == 0 || sink.may_use(&known.vectors[..wanted]);
-            if !is_of_use || columns.is_empty() {
-                looked.skipped = facts.rows as u64;
-                if is_of_use {
-                    sink.rows(facts.rows as u64);
-                }
-                return Ok(Some(looked));
-            }
-        }
-        let is_missing = |(_, vector): &(_, &Option<Arc<Vector>>)| vector.is_none();
-        let missing: Vec<Column> =
-            columns.iter().zip(&known.vectors).filter(is_missing).map(|(column, _)| column.clone()).collect();
-        let (mut facts, mut built) = (known.facts, Vec::new().into_iter());
-        if facts.is_none() || !missing.is_empty() {
-            let Some((seen, vectors)) = stretch::build(&shelf, &unit.rows, &missing, reading).await? else {
-                return Ok(None);
-            };
-            if !self.may_take(&seen, rules) {
-                return Ok(None);
-            }
-            looked.built = 1;
-            (facts, built) = (Some(seen), vectors.into_iter());
-        }
-        let len = facts.map_or(0, |facts| facts.rows);
-        let kept = known.vectors.into_iter();
-        let vectors: Vec<Arc<Vector>> =
-            kept.map(|kept| kept.or_else(|| built.next()).expect("built what was missing")).collect();
-        let rows = vectors.get(wanted).map(|keys| others::all_but(others, keys));
-        let count = rows.as_ref().map_or(len, Bits::count);
-        looked.in_vectors = count as u64;
-        match wanted {
-            0 => sink.rows(count as u64),
-            _ => {
-                sink.batch(&Batch { len, columns: &vectors[..wanted], rows: rows.as_ref() })?;
-            }
-        }
-        Ok(Some(looked))
     }
 
     /// Whether the first cell of each column is the one wanted, in a stretch of which this is known.
-    fn may_take(&self, facts: &Facts, rules: &FamilyRules) -> bool {
+    pub(super) fn may_take(&self, facts: &Facts, store: usize) -> bool {
         let (least, greatest) = facts.timestamps;
         let range = self.wanted.time_range;
         facts.is_plain
             && facts.seq_id_max <= self.guard.read_point()
             && (facts.rows == 0 || (range.contains(least) && range.contains(greatest)))
-            && least >= rules.oldest_unexpired(self.now_ms)
+            && least >= self.region.rules()[store].oldest_unexpired(self.now_ms)
     }
 
-    /// Reads single rows, merged from all that has cells of them; tells how many are there.
-    async fn read_rows(&self, rows: &[Bytes], sink: &mut dyn BatchSink) -> Result<u64> {
-        if rows.is_empty() {
-            return Ok(0);
-        }
-        let mut merged = Merged::new(&self.wanted.columns);
-        let mut count = 0;
+    /// Reads single rows, merged from all that has cells of them; `None` where their cells are very many bytes.
+    pub(super) async fn merge_rows(&self, rows: &[Bytes]) -> Result<Option<MergedRows>> {
+        let mut merged = Merged::new(&self.wanted.columns, self.wanted.versions);
         for row in rows {
             let scan = Scan {
                 start_row: row.clone(),
@@ -339,10 +217,10 @@ impl ColumnScan {
                 != Stopped::Exhausted
             {}
             if merged.is_large() {
-                count += self.give(&mut merged, sink)?.0;
+                return Ok(None);
             }
         }
-        Ok(count + self.give(&mut merged, sink)?.0)
+        merged.take().map(Some)
     }
 
     /// Reads rows as a scan does.
@@ -353,34 +231,77 @@ impl ColumnScan {
             selection: self.selection(),
             ..Scan::default()
         })?;
-        let mut merged = Merged::new(&self.wanted.columns);
+        let mut merged = Merged::new(&self.wanted.columns, self.wanted.versions);
         let mut looked = Looked::default();
+        let clock = &self.region.env().clock;
         loop {
-            let mut limits = merged.limits();
+            let look = Deadline { clock: clock.clone(), at: clock.monotonic() + LOOK_PERIOD };
+            let mut limits = Limits { deadline: Some(look), ..merged.limits() };
             let progress = drive(&mut scanner, &mut limits, &mut merged).await?;
-            let (count, goes_on) = self.give(&mut merged, sink)?;
+            if progress.mid_row {
+                continue;
+            }
+            let found = merged.take()?;
+            let (count, next_row) = self.give(&found, sink).await?;
             looked.merged += count;
+            if next_row.is_some() {
+                return Ok(ReadUnit { looked, next_row });
+            }
             if progress.stopped == Stopped::Exhausted {
                 return Ok(ReadUnit { looked, next_row: None });
             }
-            if !goes_on {
-                let mut next_row = scanner.last_row().to_vec();
-                next_row.push(0);
-                return Ok(ReadUnit { looked, next_row: Some(next_row.into()) });
+            if !sink.goes_on()? {
+                let behind = [scanner.last_row(), &[0]].concat();
+                return Ok(ReadUnit { looked, next_row: Some(behind.into()) });
             }
         }
     }
 
-    /// Gives what was merged to the sink: how many rows, and whether it wants more.
-    fn give(&self, merged: &mut Merged, sink: &mut dyn BatchSink) -> Result<(u64, bool)> {
-        let count = merged.len();
-        let (_, vectors) = merged.take()?;
-        if vectors.is_empty() {
-            sink.rows(count as u64);
-            return Ok((count as u64, true));
+    /// Gives merged rows to the sink, until it wants no more: how many, and the row to go on at then.
+    async fn give(&self, merged: &MergedRows, sink: &mut dyn BatchSink) -> Result<(u64, Option<Bytes>)> {
+        let (len, keys) = (merged.keys.len(), &merged.keys);
+        if merged.vectors.is_empty() {
+            sink.rows(len as u64);
+            return Ok((len as u64, None));
         }
-        let goes_on = count == 0 || sink.batch(&Batch { len: count, columns: &vectors, rows: None })?;
-        Ok((count as u64, goes_on))
+        for range in slices::cut(&merged.vectors, 0..len) {
+            let Taken::Until(row) = merged.give(range.clone(), sink)? else {
+                tokio::task::yield_now().await;
+                continue;
+            };
+            let mut until = range.start + row;
+            if until > 0 && until < len && keys.get(until - 1) == keys.get(until) {
+                // Of a row of several versions all are given or none: who goes on does so at a row.
+                let end = (until..len).find(|at| keys.get(*at) != keys.get(until)).unwrap_or(len);
+                self.give_whole(merged, until..end, sink)?;
+                until = end;
+            }
+            if until < len {
+                return Ok((until as u64, Some(Bytes::copy_from_slice(keys.get(until)))));
+            }
+        }
+        Ok((len as u64, None))
+    }
+
+    /// Gives merged rows to a sink that may not want all of them, but takes them.
+    pub(super) fn give_whole(
+        &self,
+        merged: &MergedRows,
+        rows: std::ops::Range<usize>,
+        sink: &mut dyn BatchSink,
+    ) -> Result<()> {
+        if merged.vectors.is_empty() {
+            sink.rows(rows.len() as u64);
+            return Ok(());
+        }
+        let mut rows = rows;
+        while !rows.is_empty() {
+            match merged.give(rows.clone(), sink)? {
+                Taken::Until(taken) if taken > 0 => rows.start += taken,
+                _ => break,
+            }
+        }
+        Ok(())
     }
 
     /// A scanner at the scan's moment.
@@ -397,11 +318,7 @@ impl ColumnScan {
         let whole = |family: &Bytes| FamilyColumns { family: family.clone(), qualifiers: None };
         let mut columns: Vec<FamilyColumns> = self.wanted.families.iter().map(whole).collect();
         columns.sort_by(|left, right| left.family.cmp(&right.family));
-        CellSelection { columns, time_range: self.wanted.time_range, ..CellSelection::default() }
+        let (time_range, max_versions) = (self.wanted.time_range, self.wanted.versions);
+        CellSelection { columns, time_range, max_versions, ..CellSelection::default() }
     }
-}
-
-/// The whole row key, as it is.
-fn row_key() -> Column {
-    Column { place: Place::RowBytes { offset: 0, length: None }, encoding: Encoding::Raw, scale: 0 }
 }

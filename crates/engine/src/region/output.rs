@@ -25,6 +25,10 @@ use crate::store::{StoreFile, StoreView};
 /// Bytes of cells between two looks at the pace of a compaction.
 const PACE_BYTES: u64 = 64 << 10;
 
+/// The attribute of a family that has its files written with a column sidecar, where it is true. Ours: HBase keeps what it
+/// does not know.
+const COLUMN_SIDECAR: &str = "COLUMN_SIDECAR";
+
 /// What goes into files.
 pub(super) struct Merge {
     snapshot: Option<Arc<Memstore>>,
@@ -328,6 +332,7 @@ impl Region {
                 .attribute("COMPRESS_TAGS")
                 .is_none_or(|text| !text.eq_ignore_ascii_case("false")),
             create_time_ms: self.services.env.clock.now_ms(),
+            sidecar: family.attribute(COLUMN_SIDECAR).is_some_and(|text| text.eq_ignore_ascii_case("true")),
             ..WriterOptions::default()
         })
     }

@@ -1,29 +1,30 @@
 //! Blocks from files, through the cache, for scanners that miss them.
 
-use std::collections::HashMap;
+mod cached;
+mod drive;
+mod file_ids;
+mod runs;
+
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 
 use base::spent::{self, Use};
-use cache::{BlockCache, BlockKey, Class, KindStats, Stats, Weighted};
+use cache::{BlockCache, BlockKey, KindStats, Stats};
 use fs::FilePath;
-use hfile::{Block, BlockKind, BlockRef, BlockSource, Miss, Reader, Stop};
+use hfile::{Block, BlockKind, BlockRef, BlockSource, Miss, Reader};
 
 use crate::caching::Caching;
-use crate::columns::{KeptVector, VectorNumbers};
+use crate::columns::{Kept, VectorNumbers};
 use crate::error::{Error, Result};
-use crate::scanner::region::RegionScanner;
-use crate::scanner::sink::{Limits, Progress, ResultSink, Room, Stopped};
 
-/// Bytes of the first run that is read ahead, doubled by each run that follows it.
-const RUN_BYTES_MIN: usize = 128 << 10;
-/// Bytes of a run at most: on a disk the seek is paid for, and ten scanners at once take little memory.
-const RUN_BYTES_MAX: usize = 1 << 20;
-/// Files whose runs a scanner follows.
-const RUNS_MAX: usize = 16;
+use cached::Cached;
+pub use drive::drive;
+use file_ids::FileIds;
+pub(crate) use file_ids::next_file_id;
+pub(crate) use runs::Runs;
 
 /// Reads blocks of files, one load for all that wait for a block, and keeps them in the cache.
 pub struct BlockLoader {
@@ -34,141 +35,20 @@ pub struct BlockLoader {
     damaged: AtomicU64,
 }
 
-/// Under which number the blocks of a file are cached.
-///
-/// One file is opened by several regions when a region is split: its halves have the same blocks, and those that the parent
-/// had read are of use to its daughters. So a file keeps its number for as long as its blocks may be cached. It is known by
-/// region, family and name, which is also where it is when it has moved to the archive; no name is used twice.
-#[derive(Default)]
-struct FileIds {
-    known: Mutex<Known>,
-}
-
-#[derive(Default)]
-struct Known {
-    ids: HashMap<String, u64>,
-    /// What is cached of a file; of one that is not here, what is by default.
-    caching: HashMap<u64, Caching>,
-}
-
-/// Files whose numbers are kept. Beyond, all are forgotten: what is opened then finds nothing in the cache, and no more.
-const FILES_KNOWN_MAX: usize = 100_000;
-
-impl FileIds {
-    fn of(&self, path: &FilePath, caching: Caching) -> u64 {
-        let mut known = self.known();
-        if known.ids.len() >= FILES_KNOWN_MAX {
-            *known = Known::default();
-        }
-        let file_id = *known.ids.entry(identity(path)).or_insert_with(next_file_id);
-        known.caching.insert(file_id, caching);
-        file_id
-    }
-
-    fn caching(&self, file_id: u64) -> Caching {
-        self.known().caching.get(&file_id).copied().unwrap_or_default()
-    }
-
-    fn forget(&self, path: &FilePath, file_id: u64) {
-        let mut known = self.known();
-        let key = identity(path);
-        if known.ids.get(&key) == Some(&file_id) {
-            known.ids.remove(&key);
-            known.caching.remove(&file_id);
-        }
-    }
-
-    fn known(&self) -> MutexGuard<'_, Known> {
-        // Numbers by names: whole after any panic.
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// A number that no other file of the process has.
-pub(crate) fn next_file_id() -> u64 {
-    static NEXT: AtomicU64 = AtomicU64::new(1);
-    NEXT.fetch_add(1, Ordering::Relaxed)
-}
-
-/// Region, family and name of a file.
-fn identity(path: &FilePath) -> String {
-    let text = path.as_str();
-    let start = text.rmatch_indices('/').nth(2).map_or(0, |(at, _)| at + 1);
-    text[start..].to_owned()
-}
-
-/// What is in the cache.
-#[derive(Clone)]
-enum Cached {
-    Block {
-        block: Arc<Block>,
-        in_memory: bool,
-    },
-    /// Made of blocks, under a number that no file has.
-    Vector(Arc<KeptVector>),
-}
-
-/// As what vectors are counted: no block is of this kind.
-const VECTOR_KIND: usize = cache::KINDS - 1;
-
-impl Cached {
-    fn block(self) -> Option<Arc<Block>> {
-        match self {
-            Cached::Block { block, .. } => Some(block),
-            Cached::Vector(_) => None,
-        }
-    }
-
-    /// The block, which a call asked for.
-    #[inline]
-    fn found(self) -> Option<Arc<Block>> {
-        let block = self.block()?;
-        spent::used(Use::BlocksFound, 1);
-        spent::used(Use::BlockBytes, block.payload_len() as u64);
-        Some(block)
-    }
-}
-
-impl Weighted for Cached {
-    fn weight(&self) -> usize {
-        match self {
-            Cached::Block { block, .. } => block.heap_len(),
-            Cached::Vector(vector) => vector.heap_len(),
-        }
-    }
-
-    fn class(&self) -> Class {
-        match self {
-            Cached::Block { block, in_memory } => match block.kind() {
-                BlockKind::Data if *in_memory => Class::Favoured,
-                BlockKind::Data => Class::Usual,
-                _ => Class::Guide,
-            },
-            Cached::Vector(_) => Class::Usual,
-        }
-    }
-
-    fn kind(&self) -> usize {
-        match self {
-            Cached::Block { block, .. } => block.kind() as usize,
-            Cached::Vector(_) => VECTOR_KIND,
-        }
-    }
-}
-
 /// What a load leaves in the cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Keep {
     /// All blocks.
     All,
+    /// Blocks with cells only where nothing else has to go for them; all others.
+    Room,
     /// Blocks of indexes and filters only, as HBase does for scans that ask not to cache.
     Indexes,
 }
 
-impl Keep {
-    fn keeps_data(self, caching: Caching) -> bool {
-        self == Keep::All && caching.data
-    }
+/// Whether a block has cells, once or once more; all others lead to such.
+fn has_cells(kind: BlockKind) -> bool {
+    matches!(kind, BlockKind::Data | BlockKind::Meta)
 }
 
 impl BlockLoader {
@@ -224,13 +104,26 @@ impl BlockLoader {
 
     /// Puts a block into the cache that nobody asked for, if there is room; whether there is.
     pub(crate) fn keep(&self, block: &Arc<Block>) -> bool {
-        let stats = self.cache.stats();
-        // A little is left, lest one shard of the cache be full before the others.
-        let has_room = stats.weight_bytes + block.heap_len() as u64 <= stats.capacity_bytes / 16 * 15;
+        let has_room = self.has_room(block.heap_len());
         if has_room {
             self.put(block.clone(), self.file_ids.caching(block.file_id()));
         }
         has_room
+    }
+
+    fn has_room(&self, bytes: usize) -> bool {
+        let stats = self.cache.stats();
+        // A little is left, lest one shard of the cache be full before the others.
+        stats.weight_bytes + bytes as u64 <= stats.capacity_bytes / 16 * 15
+    }
+
+    fn keeps(&self, kind: BlockKind, bytes: usize, keep: Keep, caching: Caching) -> bool {
+        let has_place = match keep {
+            Keep::All => true,
+            Keep::Room => self.has_room(bytes),
+            Keep::Indexes => false,
+        };
+        !has_cells(kind) || (caching.data && has_place)
     }
 
     fn put(&self, block: Arc<Block>, caching: Caching) {
@@ -241,7 +134,7 @@ impl BlockLoader {
     }
 
     /// The vector that was kept under a number and a place, if it still is.
-    pub(crate) fn vector(&self, number: u64, place: u64) -> Option<Arc<KeptVector>> {
+    pub(crate) fn vector(&self, number: u64, place: u64) -> Option<Arc<Kept>> {
         match self.cache.find(&BlockKey { file_id: number, offset: place })? {
             Cached::Vector(vector) => Some(vector),
             Cached::Block { .. } => None,
@@ -249,7 +142,7 @@ impl BlockLoader {
     }
 
     /// Keeps a vector under a number that [`next_file_id`] gave, for as long as its memory is not wanted.
-    pub(crate) fn keep_vector(&self, number: u64, place: u64, vector: Arc<KeptVector>) {
+    pub(crate) fn keep_vector(&self, number: u64, place: u64, vector: Arc<Kept>) {
         self.cache.insert(BlockKey { file_id: number, offset: place }, Cached::Vector(vector));
     }
 
@@ -287,7 +180,7 @@ impl BlockLoader {
 
     async fn load_keeping(&self, block: &BlockRef, keep: Keep) -> Result<Arc<Block>> {
         let caching = self.file_ids.caching(block.file.file_id());
-        if block.kind == BlockKind::Data && !keep.keeps_data(caching) {
+        if !self.keeps(block.kind, block.len as usize, keep, caching) {
             return Ok(self.read(block).await?);
         }
         let key = BlockKey { file_id: block.file.file_id(), offset: block.offset };
@@ -315,7 +208,7 @@ impl BlockLoader {
         let blocks = blocks.inspect_err(|error| self.note_damage(error))?;
         let caching = self.file_ids.caching(first.file.file_id());
         for block in &blocks {
-            if block.kind() != BlockKind::Data || keep.keeps_data(caching) {
+            if self.keeps(block.kind(), block.heap_len(), keep, caching) {
                 self.put(block.clone(), caching);
             }
         }
@@ -386,97 +279,4 @@ async fn all<T>(futures: Vec<Pin<Box<dyn Future<Output = T> + Send + '_>>>) -> V
     })
     .await;
     pending.into_iter().map(|(_, output)| output.expect("polled until all were ready")).collect()
-}
-
-/// Which files a scanner reads front to back, and how far ahead pays there.
-#[derive(Default)]
-pub(crate) struct Runs {
-    files: Vec<Run>,
-}
-
-struct Run {
-    file_id: u64,
-    // Where the last data block that was loaded ends.
-    end: u64,
-    // Bytes of the last run, 0 before the first.
-    bytes: usize,
-}
-
-/// Blocks between the end of a run and the next data block that do not break the run: index and filter blocks lie among
-/// the data.
-const GAP_BYTES_MAX: u64 = 256 << 10;
-
-impl Runs {
-    /// How many bytes to read at once for a missed block: `None` if not more than the block.
-    fn bytes_for(&mut self, block: &BlockRef) -> Option<usize> {
-        if block.kind != BlockKind::Data {
-            return None;
-        }
-        let run = self.files.iter_mut().find(|run| run.file_id == block.file.file_id())?;
-        let goes_on = (run.end..run.end + GAP_BYTES_MAX).contains(&block.offset);
-        run.bytes = if goes_on { (run.bytes * 2).clamp(RUN_BYTES_MIN, RUN_BYTES_MAX) } else { 0 };
-        (run.bytes > 0).then_some(run.bytes)
-    }
-
-    fn loaded(&mut self, last: &Block) {
-        if last.kind() != BlockKind::Data {
-            return;
-        }
-        let end = last.offset() + u64::from(last.on_disk_len());
-        match self.files.iter_mut().find(|run| run.file_id == last.file_id()) {
-            Some(run) => run.end = end,
-            None => {
-                if self.files.len() >= RUNS_MAX {
-                    self.files.remove(0);
-                }
-                self.files.push(Run { file_id: last.file_id(), end, bytes: 0 });
-            }
-        }
-    }
-}
-
-/// Calls `scanner` until a limit is reached: loads what it misses, and lets others run now and then.
-///
-/// A scanner that is driven again goes on where it stopped. Where the sink has no more room, it stops as if the limit of
-/// bytes were reached.
-///
-/// # Errors
-/// [`Error::NoRoom`] if the sink has no more room and what it has cannot be cut; [`Error::RowTooBig`].
-/// [`Error::Corrupt`], [`Error::Fs`], [`Error::Unsupported`]: the scanner cannot go on. A result may be half written. The
-/// same for [`Error::BadRequest`]: the filter met what it cannot judge.
-pub async fn drive(
-    scanner: &mut RegionScanner,
-    limits: &mut Limits,
-    sink: &mut dyn ResultSink,
-) -> Result<Progress> {
-    let (seen_before, _) = scanner.rows_seen_and_returned();
-    let driven = drive_on(scanner, limits, sink).await;
-    spent::used(Use::Rows, scanner.rows_seen_and_returned().0 - seen_before);
-    driven
-}
-
-async fn drive_on(
-    scanner: &mut RegionScanner,
-    limits: &mut Limits,
-    sink: &mut dyn ResultSink,
-) -> Result<Progress> {
-    loop {
-        match scanner.next(limits, sink) {
-            Ok(Progress { stopped: Stopped::Slice, .. }) => {
-                scanner.note_slice();
-                let goes_on = match sink.room() {
-                    Room::Enough => true,
-                    Room::Full => scanner.stop_early(limits),
-                    Room::Over => false,
-                };
-                if !goes_on {
-                    return Err(Error::NoRoom { bytes: sink.bytes() });
-                }
-                tokio::task::yield_now().await;
-            }
-            Ok(progress) => return scanner.refused().map_or(Ok(progress), Err),
-            Err(Stop::Failed(error)) => return Err(error.into()),
-            Err(Stop::Miss(miss)) => scanner.load(&miss).await?,
-        }
-    }
 }

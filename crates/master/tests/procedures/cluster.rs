@@ -71,7 +71,7 @@ impl Cluster {
             name: name(2),
             info_port: 0,
             options: options(),
-            answers: rpc::budget::Budget::new(1 << 30),
+            answers: base::budget::Budget::new(1 << 30),
             on_fatal: Arc::new(|_| ()),
             on_stop: Arc::new(|_| ()),
         })

@@ -14,6 +14,7 @@ mod parts;
 
 use std::sync::Arc;
 
+use base::budget::Share;
 use bytes::Bytes;
 use cell::KeyValue;
 use cell::codec::CellBlockReader;
@@ -22,7 +23,6 @@ use cell::query::Get;
 use engine::Region;
 use engine::region::Reads;
 use rpc::CellBlock;
-use rpc::budget::Share;
 use tracing::warn;
 use wire::convert::from_proto;
 use wire::convert::gets::Gets;

@@ -4,13 +4,13 @@ mod lengths;
 
 use std::sync::Arc;
 
+use base::budget::{Budget, Share};
 use bytes::{Bytes, BytesMut};
 use cell::codec::Codec;
 use cell::{Cell, KeyValue};
 use engine::scanner::{ResultEnd, ResultSink, Room};
 use prost::Message;
 use rpc::CellBlock;
-use rpc::budget::{Budget, Share};
 use wire::convert::result::InlineResult;
 
 use lengths::{Lengths, LengthsMark};

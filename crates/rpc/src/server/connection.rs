@@ -31,10 +31,10 @@ use super::observer::{EndedCall, Leaving};
 use super::outbox::Outbox;
 use super::pace::Pace;
 use super::{Server, ServerOptions, Shared};
-use crate::budget::Share;
 use crate::call::{Call, ConnectionInfo, Failure, Service};
 use crate::compressor::Compressor;
 use crate::frame::{BadRequest, Request, RequestHeader};
+use base::budget::Share;
 
 /// The part of the stall limit that a client has where memory is tight.
 const TIGHT_PART: u32 = 12;

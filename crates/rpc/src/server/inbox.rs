@@ -15,9 +15,9 @@ use base::env::Stream;
 use bytes::{Buf, Bytes, BytesMut};
 use tokio::io::{AsyncRead, AsyncReadExt, ReadBuf};
 
-use crate::budget::{Budget, Share};
 use crate::fields::VARINT_LEN_MAX;
 use crate::frame::{self, BadRequest, LENGTH_LEN, Request, RequestHeader};
+use base::budget::{Budget, Share};
 
 /// Bytes of one read; on the stack.
 const READ_LEN: usize = 64 * 1024;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use super::ServerOptions;
-use crate::budget::Budget;
+use base::budget::Budget;
 
 /// The numbers that all servers of a process keep together, and how often they made somebody go away.
 #[derive(Debug)]

@@ -203,9 +203,10 @@ fn a_thousand_regions_are_shown_in_parts() {
     assert!(page.len() < PAGE_BYTES_MAX && took < Duration::from_secs(5), "{} bytes, {took:?}", page.len());
     assert!(page.contains("1–100 of 1,003"), "{}", between(&page, "class=\"pager\"", "</nav>"));
     let second = pages.page(pages.region_server(), "/rs-status?page=2&table=many");
-    assert!(
-        second.contains("101–200 of 1,000") && second.contains("row00150") && !second.contains("row00050")
-    );
+    assert!(second.contains("101–200 of 1,000"), "{}", between(&second, "class=\"pager\"", "</nav>"));
+    // Other sections may name any region: by chance one is among what was asked for most, or slowest.
+    let regions = between(&second, "<h2>Regions</h2>", "</section>");
+    assert!(regions.contains("row00150") && !regions.contains("row00050"), "{regions}");
     let by_writes = pages.page(pages.region_server(), "/rs-status?sort=writes&table=many");
     let regions = between(&by_writes, "<h2>Regions</h2>", "</section>");
     let first = regions.split("<tr").nth(2).unwrap();

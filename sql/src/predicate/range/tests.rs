@@ -12,21 +12,29 @@ const COMPOSITE: &str = "CREATE EXTERNAL TABLE t (region VARCHAR, day INT, kind 
     'rest' 'row[7..]', 'tail' 'row[2..]')";
 const PARTED: &str = "CREATE EXTERNAL TABLE t (a VARCHAR, b VARCHAR, n INT) STORED AS GRAMPUS LOCATION 't' OPTIONS \
     ('a' 'row part 1 by |', 'b' 'row part 2 by |', 'n' 'row part 3 by | text_long')";
+/// Where no row can be.
+const NOTHING: (&str, &str) = ("\\x00", "\\x00\\x00");
 const WHOLE: &str = "CREATE EXTERNAL TABLE t (id VARCHAR PRIMARY KEY, n BIGINT) STORED AS GRAMPUS LOCATION 't' \
     OPTIONS ('n' 'row bytes_long')";
 
-fn range(declaration: &str, condition: Expr) -> (String, String) {
+/// The ranges of a condition: `a..c e..`.
+fn ranges(declaration: &str, condition: &Expr) -> String {
     let declaration = declared(declaration, &["f"]).unwrap();
     let mut parts = Vec::new();
-    for part in datafusion::logical_expr::utils::split_conjunction(&condition) {
-        parts.push(translate(part, &declaration).unwrap());
+    for part in datafusion::logical_expr::utils::split_conjunction(condition) {
+        parts.push(translate(part, &declaration).unwrap_or_else(|| panic!("{part} is not translated")));
     }
-    let RowRange { start, stop } = of(&all(parts).unwrap(), &declaration);
-    (start.escape_ascii().to_string(), stop.escape_ascii().to_string())
+    let shown = |range: &RowRange| format!("{}..{}", range.start.escape_ascii(), range.stop.escape_ascii());
+    of(&all(parts).unwrap(), &declaration).iter().map(shown).collect::<Vec<_>>().join(" ")
 }
 
+fn check_all(declaration: &str, condition: Expr, expected: &str) {
+    assert_eq!(ranges(declaration, &condition), expected, "{condition}");
+}
+
+/// One range.
 fn check(declaration: &str, condition: Expr, start: &str, stop: &str) {
-    assert_eq!(range(declaration, condition.clone()), (start.to_string(), stop.to_string()), "{condition}");
+    check_all(declaration, condition, &format!("{start}..{stop}"));
 }
 
 #[test]
@@ -39,12 +47,15 @@ fn of_whole_keys() {
     check(WHOLE, col("id").like(lit("ab%c")), "ab", "ac");
     check(WHOLE, col("id").like(lit("\u{ff}%")), "\\xc3\\xbf", "\\xc3\\xc0");
     check(WHOLE, col("id").like(lit("%a")), "", "");
-    check(WHOLE, col("id").in_list(vec![lit("c"), lit("a")], false), "a", "c\\x00");
+    check_all(WHOLE, col("id").in_list(vec![lit("c"), lit("a")], false), "a..a\\x00 c..c\\x00");
     check(WHOLE, col("id").in_list(vec![lit("c"), lit("a")], true), "", "");
     check(WHOLE, col("id").not_eq(lit("k")), "", "");
-    check(WHOLE, col("id").eq(lit("l")).or(col("id").eq(lit("k"))), "k", "l\\x00");
-    check(WHOLE, col("id").eq(lit("l")).or(col("id").gt(lit("k"))), "", "");
-    // The narrower of two bounds; what contradicts itself is left to the server.
+    check_all(WHOLE, col("id").eq(lit("l")).or(col("id").eq(lit("k"))), "k..k\\x00 l..l\\x00");
+    check(WHOLE, col("id").eq(lit("l")).or(col("id").gt(lit("k"))), "k\\x00", "");
+    check_all(WHOLE, col("id").eq(lit("l")).or(col("id").gt(lit("m"))), "l..l\\x00 m\\x00..");
+    check(WHOLE, col("id").eq(lit("l")).or(col("n").not_eq(lit(1_i64))), "", "");
+    // The narrower of two bounds; of what contradicts itself a row is asked for that there hardly is.
+    check(WHOLE, col("id").gt(lit("c")).and(col("id").lt(lit("b"))), NOTHING.0, NOTHING.1);
     check(WHOLE, col("id").gt(lit("c")).and(col("id").gt(lit("b"))), "c\\x00", "");
     check(WHOLE, col("id").between(lit("b"), lit("c")), "b", "c\\x00");
 }
@@ -62,7 +73,11 @@ fn of_numbers_as_keys() {
         (format!("{zeros}\\x00\\x05"), format!("{zeros}\\x00\\x09\\x00").replace("\\x09", "\\t"));
     check(WHOLE, col("n").gt(lit(4_i64)).and(col("n").lt(lit(10_i64))), &start, &stop);
     // Negative numbers are behind the others in two's complement.
-    check(WHOLE, col("n").lt(lit(10_i64)), "", "");
+    check_all(
+        WHOLE,
+        col("n").lt(lit(10_i64)),
+        &format!("{}..{zeros}\\x00\\t\\x00 \\x80{zeros}\\x00..{}\\x00", "\\x00".repeat(8), "\\xff".repeat(8)),
+    );
 }
 
 #[test]
@@ -81,8 +96,17 @@ fn of_parts_of_a_length() {
     check(COMPOSITE, col("region").lt(lit("dea")), "", "df");
     check(COMPOSITE, col("region").lt(lit("d")), "", "d");
     check(COMPOSITE, col("region").lt_eq(lit("de")), "", "df");
+    check(COMPOSITE, col("region").gt(lit("de")), "df", "");
     // No value has another length.
-    check(COMPOSITE, col("region").eq(lit("d")).and(col("tail").eq(lit("x"))), "d", "e");
+    check(COMPOSITE, col("region").eq(lit("d")).and(col("tail").eq(lit("x"))), NOTHING.0, NOTHING.1);
+    let several = col("region").in_list(vec![lit("fr"), lit("de")], false).and(col("day").eq(lit(5_i32)));
+    check_all(
+        COMPOSITE,
+        several,
+        "de\\x80\\x00\\x00\\x05..de\\x80\\x00\\x00\\x06 fr\\x80\\x00\\x00\\x05..fr\\x80\\x00\\x00\\x06",
+    );
+    let either = known().and(col("day").lt(lit(0_i32)).or(col("day").gt(lit(9_i32))));
+    check_all(COMPOSITE, either, "de\\x00\\x00\\x00\\x00..de\\x80 de\\x80\\x00\\x00\\n..df");
 }
 
 #[test]
@@ -93,7 +117,10 @@ fn of_parts_between_separators() {
     check(PARTED, col("a").eq(lit("x")).and(col("b").gt(lit("y"))), "x|y", "x}");
     check(PARTED, col("a").gt_eq(lit("x")), "x", "");
     // "a!" is more than "a", and yet "a|z" is more than "a!".
-    check(PARTED, col("a").lt(lit("a!")), "", "");
+    check(PARTED, col("a").lt(lit("a!")).and(col("a").gt(lit(""))), "", "}");
+    check(PARTED, col("a").lt(lit("a!")).and(col("a").gt_eq(lit("a"))), "a", "a}");
+    check(PARTED, col("a").lt_eq(lit("a!")).and(col("a").gt(lit("a"))), "a", "a}");
+    check(PARTED, col("a").between(lit("b"), lit("c")), "b", "c}");
     // Text has several ways to write a number.
     check(
         PARTED,
@@ -101,6 +128,50 @@ fn of_parts_between_separators() {
         "x|y",
         "x|y}",
     );
+}
+
+const ORDERED: &str = "CREATE EXTERNAL TABLE t (shard INT, price DECIMAL(10,2), name VARCHAR, x DOUBLE) STORED AS GRAMPUS \
+    LOCATION 't' OPTIONS ('shard' 'row[0..5] ordered_int32', 'price' 'row[5..] ordered_decimal', 'name' 'row[5..] \
+    ordered_string', 'x' 'row[5..14] ordered_float64')";
+
+#[test]
+fn of_ordered_bytes_of_either_direction() {
+    check_all(
+        ORDERED,
+        col("shard").eq(lit(1_i32)),
+        "+\\x80\\x00\\x00\\x01..+\\x80\\x00\\x00\\x02 \\xd4\\x7f\\xff\\xff\\xfe..\\xd4\\x7f\\xff\\xff\\xff",
+    );
+    check_all(
+        ORDERED,
+        col("shard").gt_eq(lit(1_i32)).and(col("shard").lt(lit(256_i32))),
+        "+\\x80\\x00\\x00\\x01..+\\x80\\x00\\x01 \\xd4\\x7f\\xff\\xff\\x00..\\xd4\\x7f\\xff\\xff\\xff",
+    );
+    let (up, down) = ("+\\x80\\x00\\x00\\x01", "\\xd4\\x7f\\xff\\xff\\xfe");
+    let named = col("shard").eq(lit(1_i32)).and(col("name").eq(lit("ab")));
+    let (up_name, down_name) = ("4ab\\x00..", "\\xcb\\x9e\\x9d\\xff..");
+    let both = |shard: &str| {
+        format!("{shard}{up_name}{shard}4ab\\x00\\x00 {shard}{down_name}{shard}\\xcb\\x9e\\x9d\\xff\\x00")
+    };
+    check_all(ORDERED, named, &format!("{} {}", both(up), both(down)));
+    let priced = col("shard").eq(lit(1_i32)).and(
+        col("price").gt(Expr::Literal(datafusion::scalar::ScalarValue::Decimal128(Some(100), 10, 2), None)),
+    );
+    let greater = |shard: &str| format!("{shard}\\x18\\x02\\x00..{shard}\\' {shard}\\xd9..{shard}\\xe7\\xfd");
+    check_all(ORDERED, priced, &format!("{} {}", greater(up), greater(down)));
+}
+
+#[test]
+fn many_ranges_are_few() {
+    let many = |count: i32| (0..count).map(|number| lit(i64::from(2 * number))).collect::<Vec<_>>();
+    let count = |condition: Expr| ranges(WHOLE, &condition).matches("..").count();
+    assert_eq!(count(col("n").in_list(many(60), false)), 60);
+    let most = count(col("n").in_list(many(10_000), false));
+    assert!((32..=RANGES_MAX).contains(&most), "{most}");
+    // Two lists of 40 have 1600 ways, of which the second part's are taken together.
+    let days = (0..40).map(lit).collect();
+    let regions = (10..50).map(|number| lit(number.to_string())).collect();
+    let both = col("region").in_list(regions, false).and(col("day").in_list(days, false));
+    assert_eq!(ranges(COMPOSITE, &both).matches("..").count(), 40);
 }
 
 /// What a row is taken apart to, to be looked at by hand.
@@ -138,7 +209,7 @@ fn no_row_that_matches_is_outside() {
         for (a, b) in letters.iter().flat_map(|a| letters.iter().map(move |b| (*a, *b))) {
             let predicates =
                 [expr(one, "a", a), expr(two, "b", b)].map(|expr| translate(&expr, &declaration).unwrap());
-            let RowRange { start, stop } = of(&all(predicates.to_vec()).unwrap(), &declaration);
+            let ranges = of(&all(predicates.to_vec()).unwrap(), &declaration);
             for row in &rows {
                 let values = parts(row.as_bytes());
                 let matches = |at: usize, operator, bound| {
@@ -147,10 +218,10 @@ fn no_row_that_matches_is_outside() {
                 if matches(0, one, a) && matches(1, two, b) {
                     inside += 1;
                     let row = row.as_bytes();
-                    assert!(
-                        row >= &start[..] && (stop.is_empty() || row < &stop[..]),
-                        "{row:?} {start:?} {stop:?}"
-                    );
+                    let is_in = |range: &RowRange| {
+                        row >= &range.start[..] && (range.stop.is_empty() || row < &range.stop[..])
+                    };
+                    assert!(ranges.iter().any(is_in), "{row:?} {ranges:?}");
                 }
             }
         }

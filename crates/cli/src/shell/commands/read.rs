@@ -5,6 +5,7 @@ use std::sync::Arc;
 use cell::query::{CellSelection, Get};
 use client::Row;
 
+use super::aggregate::count_by_servers;
 use super::selection::{family_columns, keys_only, scan_of, scan_options, selection, take_hints};
 use super::shown::{Converters, Shown, split_converter};
 use super::{Arity, Command, Group, Outcome};
@@ -61,12 +62,13 @@ pub(super) const GROUP: Group = Group {
             name: "count",
             arity: Arity::between(1, 2),
             aliases: &[],
-            summary: "Count the rows of a table by reading their keys",
+            summary: "Count the rows of a table",
             usage: "  grampus> count 't1'\n  \
                     grampus> count 't1', 100000\n  \
                     grampus> count 't1', {INTERVAL => 10, STARTROW => 'a', STOPROW => 'm', COLUMNS => ['f1']}\n\n\
-                    Every INTERVAL rows (1000 if it is not given) it says how far it is. Of each row the server sends\n\
-                    one key and no value.",
+                    Without more than the table, servers count for themselves, by what their files say where that is\n\
+                    enough. Else, and where the server is HBase's, each row's key is sent, and every INTERVAL rows (1000\n\
+                    if it is not given) it says how far it is.",
             run: |session, arguments| Box::pin(count(session, arguments)),
         },
     ],
@@ -185,6 +187,7 @@ async fn count(session: &mut Session, mut arguments: Arguments) -> Result<Outcom
     let plain = arguments.next_plain();
     let mut options = arguments.options()?;
     arguments.finish()?;
+    let is_plain = plain.is_none() && options.is_empty();
     let interval = interval(plain, &mut options)?;
     let cache_blocks = count_caches_blocks(&mut options)?;
     let mut converters = Converters::default();
@@ -192,6 +195,10 @@ async fn count(session: &mut Session, mut arguments: Arguments) -> Result<Outcom
     let scan_options = scan_options(&mut options)?;
     take_hints(&mut options)?;
     options.finish()?;
+    if is_plain && let Some(rows) = count_by_servers(&session.client.table(table.clone())).await? {
+        session.printer.footer(rows)?;
+        return Ok(Outcome::Value(rows.to_string()));
+    }
     scan.selection.cache_blocks = cache_blocks;
     scan.selection.filter = Some(Arc::new(keys_only(scan.selection.filter.as_deref())));
 

@@ -22,6 +22,8 @@ const POSITIVE_MEDIUM_LAST: u8 = 0x21;
 const POSITIVE_LARGE: u8 = 0x22;
 const POSITIVE_INFINITY: u8 = 0x23;
 const NAN: u8 = 0x26;
+/// The first and the last of the headers.
+pub(super) const HEADERS: (u8, u8) = (NEGATIVE_INFINITY, NAN);
 /// Digits that HBase writes. Source: OrderedBytes.MAX_PRECISION.
 const DIGITS_MAX: usize = 31;
 

@@ -51,7 +51,7 @@ impl RegionServerPages {
         (resident > self.memory.total).then(|| Finding::warning(what))
     }
 
-    fn transit(&self, what: &str, budget: &rpc::budget::Budget, then: &str) -> Option<Finding> {
+    fn transit(&self, what: &str, budget: &base::budget::Budget, then: &str) -> Option<Finding> {
         let share = budget.used() as f64 / budget.limit().max(1) as f64;
         let text = format!("{:.0} % of the memory for {what} is taken; at its end {then}.", share * 100.0);
         match share {

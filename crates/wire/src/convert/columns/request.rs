@@ -17,6 +17,8 @@ pub struct RowsWanted {
     pub range: (Bytes, Bytes),
     /// Timestamps of cells.
     pub time_range: TimeRange,
+    /// Versions of each column, one at least.
+    pub versions: u32,
     /// Families whose cells make a row: those named, or else those of the columns.
     pub families: Vec<Bytes>,
     /// The columns.
@@ -60,7 +62,9 @@ pub fn rows(message: &grampus::Rows) -> Result<RowsWanted, Refused> {
         message.predicate.as_ref().map(|predicate| predicate_of(predicate, 0, &mut left)).transpose()?;
     let bound = |row: &[u8]| copied("a row", row, NAME_BYTES_MAX);
     let range = (bound(message.start_row())?, bound(message.stop_row())?);
-    Ok(RowsWanted { range, time_range, families, columns, predicate })
+    // As many as nobody has are all.
+    let versions = message.versions.unwrap_or(1).clamp(1, i32::MAX as u32);
+    Ok(RowsWanted { range, time_range, versions, families, columns, predicate })
 }
 
 /// The families whose cells make a row, in order: those named, or else those of the columns, none of which may be in another.
@@ -100,6 +104,7 @@ pub fn rows_message(rows: &RowsWanted) -> grampus::Rows {
         family: rows.families.clone(),
         column: rows.columns.iter().map(column_message).collect(),
         predicate: rows.predicate.as_ref().map(predicate_message),
+        versions: (rows.versions > 1).then_some(rows.versions),
     }
 }
 

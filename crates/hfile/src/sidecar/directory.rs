@@ -1,0 +1,201 @@
+//! What is known of a stretch, and where its strips are.
+
+use bytes::Bytes;
+
+use super::SidecarPlace;
+use super::catalog::check_version;
+use crate::error::{Fault, Parsed};
+use crate::index::Target;
+use crate::info::TimeRange;
+use crate::input::Input;
+
+const CUT: &str = "directory of columns cut";
+
+/// The directory of a stretch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Directory {
+    /// The family of all cells.
+    pub family: Bytes,
+    /// Rows that have a cell.
+    pub rows: usize,
+    /// Whether all cells are puts without tags. Only then are there strips.
+    pub is_plain: bool,
+    /// The greatest sequence id of a cell.
+    pub seq_id_max: u64,
+    /// The least and the greatest timestamp of a cell.
+    pub timestamps: TimeRange,
+    /// Some rows, the first one and about one a data block, in order.
+    pub marks: Vec<Mark>,
+    /// Where the keys of all rows are.
+    pub row_keys: Option<SidecarPlace>,
+    // By qualifier, in no order.
+    strips: Vec<(Bytes, SidecarPlace)>,
+}
+
+/// A row, and how many rows of the stretch are in front of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mark {
+    /// Its key.
+    pub row: Bytes,
+    /// Its place.
+    pub place: u32,
+}
+
+impl Directory {
+    pub(super) fn new(rows: usize, is_plain: bool, seq_id_max: u64, timestamps: TimeRange) -> Directory {
+        let (family, marks, strips) = (Bytes::new(), Vec::new(), Vec::new());
+        Directory { family, rows, is_plain, seq_id_max, timestamps, marks, row_keys: None, strips }
+    }
+
+    pub(super) fn add_strip(&mut self, qualifier: &[u8], target: Target) {
+        self.strips.push((Bytes::copy_from_slice(qualifier), SidecarPlace(target)));
+    }
+
+    /// Where the values of a column are. `None` where no row has any, if there are [strips](Directory::has_strips).
+    pub fn strip(&self, qualifier: &[u8]) -> Option<SidecarPlace> {
+        self.strips.iter().find(|(name, _)| name == qualifier).map(|(_, place)| *place)
+    }
+
+    /// Whether there is a strip of each column that a row has.
+    pub fn has_strips(&self) -> bool {
+        self.row_keys.is_some()
+    }
+
+    pub(super) fn payload(&self) -> Vec<u8> {
+        let mut out = vec![super::VERSION, u8::from(self.is_plain)];
+        put_bytes(&mut out, &self.family);
+        out.extend_from_slice(&(self.rows as u32).to_be_bytes());
+        out.extend_from_slice(&self.seq_id_max.to_be_bytes());
+        out.extend_from_slice(&self.timestamps.min.to_be_bytes());
+        out.extend_from_slice(&self.timestamps.max.to_be_bytes());
+        out.extend_from_slice(&(self.marks.len() as u32).to_be_bytes());
+        for mark in &self.marks {
+            out.extend_from_slice(&mark.place.to_be_bytes());
+            put_bytes(&mut out, &mark.row);
+        }
+        let Some(row_keys) = self.row_keys else {
+            out.push(0);
+            return out;
+        };
+        out.push(1);
+        put_place(&mut out, row_keys);
+        out.extend_from_slice(&(self.strips.len() as u32).to_be_bytes());
+        for (qualifier, place) in &self.strips {
+            put_bytes(&mut out, qualifier);
+            put_place(&mut out, *place);
+        }
+        out
+    }
+
+    /// # Errors
+    /// [`Fault::Unsupported`] of another version.
+    pub(super) fn parse(payload: &Bytes) -> Parsed<Directory> {
+        let mut input = Input::new(payload);
+        check_version(&mut input)?;
+        let is_plain = boolean(&mut input)?;
+        let family = bytes(payload, &mut input)?;
+        let rows = input.u32(CUT)? as usize;
+        let seq_id_max = input.u64(CUT)?;
+        let timestamps = TimeRange { min: input.u64(CUT)? as i64, max: input.u64(CUT)? as i64 };
+        let mut directory = Directory::new(rows, is_plain, seq_id_max, timestamps);
+        directory.family = family;
+        for _ in 0..input.u32(CUT)? {
+            let place = input.u32(CUT)?;
+            let mark = Mark { row: bytes(payload, &mut input)?, place };
+            let is_behind = |last: &Mark| last.place < place && last.row < mark.row;
+            if place as usize >= rows || !directory.marks.last().map_or(place == 0, is_behind) {
+                return Err(Fault::Damaged("marks of a directory of columns out of order"));
+            }
+            directory.marks.push(mark);
+        }
+        if boolean(&mut input)? {
+            directory.row_keys = Some(place(&mut input)?);
+            for _ in 0..input.u32(CUT)? {
+                let qualifier = bytes(payload, &mut input)?;
+                directory.strips.push((qualifier, place(&mut input)?));
+            }
+        }
+        if directory.has_strips() && (!is_plain || (rows > 0 && directory.marks.is_empty())) {
+            return Err(Fault::Damaged("directory of columns contradicts itself"));
+        }
+        if directory.has_strips() && rows > super::ROWS_MAX {
+            return Err(Fault::Damaged("directory of columns tells of too many rows"));
+        }
+        input.end("bytes behind a directory of columns")?;
+        Ok(directory)
+    }
+}
+
+fn boolean(input: &mut Input<'_>) -> Parsed<bool> {
+    match input.u8(CUT)? {
+        0 => Ok(false),
+        1 => Ok(true),
+        _ => Err(Fault::Damaged("directory of columns of unknown form")),
+    }
+}
+
+/// Rows have less than 2^15 bytes, qualifiers less than 2^16: their keys could not be written otherwise.
+fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
+    out.extend_from_slice(&(bytes.len() as u16).to_be_bytes());
+    out.extend_from_slice(bytes);
+}
+
+fn bytes(payload: &Bytes, input: &mut Input<'_>) -> Parsed<Bytes> {
+    let len = input.u16(CUT)? as usize;
+    Ok(payload.slice_ref(input.take(len, CUT)?))
+}
+
+fn put_place(out: &mut Vec<u8>, SidecarPlace(target): SidecarPlace) {
+    out.extend_from_slice(&target.offset.to_be_bytes());
+    out.extend_from_slice(&target.len.to_be_bytes());
+}
+
+fn place(input: &mut Input<'_>) -> Parsed<SidecarPlace> {
+    Ok(SidecarPlace(Target { offset: input.u64(CUT)?, len: input.u32(CUT)? }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn directory() -> Directory {
+        let mut directory = Directory::new(7, true, 12, TimeRange { min: -3, max: 9 });
+        directory.family = Bytes::from_static(b"d");
+        directory.marks.push(Mark { row: Bytes::from_static(b"a"), place: 0 });
+        directory.marks.push(Mark { row: Bytes::from_static(b"b"), place: 4 });
+        directory.row_keys = Some(SidecarPlace(Target { offset: 1 << 40, len: 50 }));
+        directory.add_strip(b"", Target { offset: 100, len: 1 });
+        directory.add_strip(b"name", Target { offset: 101, len: 2 });
+        directory
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        let plain = directory();
+        let payload = Bytes::from(plain.payload());
+        assert_eq!(Directory::parse(&payload), Ok(plain.clone()));
+        assert_eq!(plain.strip(b"name"), Some(SidecarPlace(Target { offset: 101, len: 2 })));
+        assert_eq!(plain.strip(b"nam"), None);
+        for len in 0..payload.len() {
+            assert!(Directory::parse(&payload.slice(..len)).is_err(), "{len} bytes are too few");
+        }
+        let other = Directory::new(3, false, 1, TimeRange::EMPTY);
+        assert_eq!(Directory::parse(&other.payload().into()), Ok(other));
+    }
+
+    #[test]
+    fn contradictions_are_found() {
+        let parsed = |change: fn(&mut Directory)| {
+            let mut directory = directory();
+            change(&mut directory);
+            Directory::parse(&directory.payload().into())
+        };
+        assert!(parsed(|directory| directory.is_plain = false).is_err());
+        assert!(parsed(|directory| directory.rows = 4).is_err(), "a mark behind all rows");
+        assert!(parsed(|directory| directory.marks.swap(0, 1)).is_err());
+        assert!(parsed(|directory| directory.marks.clear()).is_err());
+        assert!(parsed(|directory| directory.rows = crate::sidecar::ROWS_MAX + 1).is_err());
+        assert!(parsed(|directory| directory.rows = crate::sidecar::ROWS_MAX).is_ok());
+        assert!(parsed(|_| {}).is_ok());
+    }
+}

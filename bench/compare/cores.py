@@ -26,3 +26,14 @@ def of_servers():
         yield
     finally:
         os.sched_setaffinity(0, {_ALL[1]})
+
+
+@contextmanager
+def on_all():
+    """What is started in this block runs wherever it likes."""
+    pinned = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, _ALL)
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, pinned)

@@ -108,8 +108,8 @@ class Column:
         return single(value) if is_single else value
 
     def _decimal(self, random):
-        # Sums and means have a few digits more, which must fit too; and OrderedBytes keeps 31.
-        digits = min(self.digits, 24 + min(self.scale, 4))
+        # Sums and means have four digits more, and PostgreSQL's wire carries 28 of them.
+        digits = min(self.digits, 24)
         size = random.choice((digits, digits, min(digits, 3)))
         unscaled = random.choice((0, 1, -1, 10 ** size - 1, 1 - 10 ** size, random.randint(1 - 10 ** size, 10 ** size - 1)))
         return Decimal(unscaled).scaleb(-self.scale, context=values.EXACT)
@@ -179,11 +179,14 @@ class TextKey:
 
 
 class FixedKey:
-    """Parts of fixed width, and text behind them; some keys end before that."""
+    """Parts of fixed width, and text or a number behind them; some keys end before that."""
 
     WIDE = (("SMALLINT", "phoenix_smallint"), ("SMALLINT", "bytes_short"), ("INT", "phoenix_integer"), ("INT", "ordered_int32"),
             ("BIGINT", "phoenix_bigint"), ("BIGINT", "bytes_long"), ("TIMESTAMP", "phoenix_date"), ("DOUBLE", "phoenix_double"),
-            ("BOOLEAN", "phoenix_boolean"))
+            ("BOOLEAN", "phoenix_boolean"), ("SMALLINT", "ordered_int16"), ("BIGINT", "ordered_int64"), ("REAL", "ordered_float32"),
+            ("DOUBLE", "ordered_float64"), ("DOUBLE", "bytes_double"), ("REAL", "bytes_float"), ("BOOLEAN", "bytes_boolean"))
+    TAILS = (("VARCHAR", "raw"), ("VARCHAR", "raw"), ("VARCHAR", "ordered_string"), ("VARCHAR", "ordered_blob"),
+             ("DECIMAL(18,4)", "ordered_decimal"), ("DECIMAL(18,4)", "phoenix_decimal"), ("DOUBLE", "ordered_double"))
 
     def __init__(self, random):
         self.columns, at = [], 0
@@ -196,14 +199,17 @@ class FixedKey:
             column.place = ("key", f"row[{at}..{at + width}]")
             at += width
             self.columns.append(column)
-        self.columns.append(Column(random, "kt", "VARCHAR", ("key", f"row[{at}..]"), "raw", temper="plain"))
+        sql_type, encoding = random.choice(self.TAILS)
+        self.columns.append(Column(random, "kt", sql_type, ("key", f"row[{at}..]"), encoding, temper="plain"))
 
     def row(self, random):
         parts = [column.value(random) for column in self.columns]
         # So that keys are many.
-        parts[-1] += str(random.randrange(100_000))
-        key = b"".join(column.bytes_of(part) for column, part in zip(self.columns, parts))
-        if random.random() < 0.02:
+        if self.columns[-1].kind == "text":
+            parts[-1] += str(random.randrange(100_000))
+        # Of OrderedBytes a value may be descending.
+        key = b"".join(column.bytes_of(part, random) for column, part in zip(self.columns, parts))
+        if self.columns[-1].encoding == "raw" and random.random() < 0.02:
             # Without the text there is the empty one, and without a byte of the part before there is none of both.
             key = key[:len(key) - len(parts[-1].encode())]
             parts[-1] = ""

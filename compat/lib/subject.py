@@ -56,6 +56,16 @@ def newest_grampus():
     return max(built, key=os.path.getmtime)
 
 
+def newest_sql():
+    """The grampus-sql that was built last."""
+    targets = [os.environ.get("CARGO_TARGET_DIR"), *(os.path.join(COMPAT, "..", *place) for place in (("sql", "target"), ("target", "sql")))]
+    built = [os.path.join(target, profile, "grampus-sql") for target in targets if target for profile in ("debug", "release")]
+    built = [os.path.normpath(path) for path in built if os.path.exists(path)]
+    if not built:
+        die("no grampus-sql below sql/target; build it with: cd sql && cargo build, or name one with --sql")
+    return max(built, key=os.path.getmtime)
+
+
 class Running:
     """A server that somebody else started and stops."""
 

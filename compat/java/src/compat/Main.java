@@ -41,10 +41,10 @@ public final class Main {
     DEFAULT.put("filters", new Filters());
     DEFAULT.put("async", new Async());
     DEFAULT.put("changes", new Changes());
+    DEFAULT.put("aggregation", new Aggregation());
     FURTHER.put("throttles", new Throttles());
     FURTHER.put("slow", new Slow());
     FURTHER.put("endpoints", new Endpoints());
-    FURTHER.put("aggregation", new Aggregation());
     DEFAULT.put("quotas", new Quotas());
     DEFAULT.put("versions", new Versions());
     DEFAULT.put("splits", new Splits());

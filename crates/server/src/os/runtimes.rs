@@ -1,13 +1,16 @@
 //! One single-threaded runtime per core for connections, one for services, and background threads of lower priority.
 //!
 //! An accepted connection stays on its runtime; nothing is stolen between them. Background runtimes compute (flush,
-//! compaction) and are niced, so that they get what the connections leave.
+//! compaction) and are niced, so that they get what the connections leave, and give way often, so that connections wait for
+//! none of them for long.
 #![allow(clippy::disallowed_methods, reason = "this is the spawner that all others take through Env")]
 
+use std::future::poll_fn;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::JoinHandle as ThreadHandle;
 use std::{io, thread};
 
+use base::BoxFuture;
 use base::env::{MakeTask, Spawner, TaskClass};
 use base::threads::lower_priority;
 use tokio::runtime::{Builder, Handle};
@@ -58,8 +61,28 @@ impl Runtimes {
 
 impl Spawner for Runtimes {
     fn spawn_with(&self, class: TaskClass, make: MakeTask) -> JoinHandle<()> {
-        self.group(class).next().spawn(async move { make().await })
+        let runtime = self.group(class).next();
+        match class {
+            TaskClass::Connection | TaskClass::Service => runtime.spawn(async move { make().await }),
+            TaskClass::Background | TaskClass::Scan => runtime.spawn(async move { giving_way(make()).await }),
+        }
     }
+}
+
+/// `task`, which lets other threads have the core whenever it lets other tasks have theirs.
+///
+/// A low priority alone does not bring that about: what it entitles a thread to, a tenth of a core that is in demand, the kernel
+/// gives it in one go, from one tick of its timer to the next. That is four milliseconds on many machines, in which calls wait.
+/// Tasks that compute for long give way in each tenth of a millisecond or so, and have the same share in small pieces.
+async fn giving_way(mut task: BoxFuture<'static, ()>) {
+    poll_fn(|cx| {
+        let polled = task.as_mut().poll(cx);
+        if polled.is_pending() {
+            thread::yield_now();
+        }
+        polled
+    })
+    .await;
 }
 
 impl Group {

@@ -3,7 +3,7 @@
 //! A component declares what it counts ([`instruments`](crate::instruments)) and what it has to say of a moment
 //! ([`figures`](crate::figures)), each attribute once: its name, kind, unit and meaning; what HBase has and this server has
 //! not, it declares too ([`absent`](crate::absent)). It counts where things happen, by
-//! a field and without a look-up; nothing there locks or shares a cache line. The [`Registry`] knows whose attributes a
+//! a field and without a look-up; nothing there locks, and each thread counts in memory of its own. The [`Registry`] knows whose attributes a
 //! [`Bean`] has, and goes through them for whoever looks ([`Show`]): `/jmx` ([`Jmx`]), `/prometheus` ([`Prometheus`]).
 //! Invariants:
 //!
@@ -18,6 +18,7 @@
 pub const COUNTING: bool = cfg!(not(uncounted));
 
 mod absent;
+mod areas;
 mod chunks;
 mod counter;
 mod counts;
@@ -30,18 +31,18 @@ mod macros;
 mod meter;
 mod prometheus;
 mod registry;
-mod shards;
 mod show;
 #[cfg(test)]
 mod testing;
 
 pub use absent::show_absent;
+pub use areas::{Count, Zeroed};
 pub use chunks::Chunks;
 pub use counter::Counter;
 pub use counts::Counts;
 pub use declared::{Declared, Declares, Kind, Unit};
 pub use figure::{Counted, Figure, Gauge, Tag};
-pub use histogram::{Histogram, Interval, Snapshot};
+pub use histogram::{Histogram, Interval, Snapshot, Told};
 pub use instrument::{Instrument, Sizes, Times};
 pub use jmx::{Jmx, JmxOptions};
 pub use meter::{Meter, Rates};

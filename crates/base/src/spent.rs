@@ -65,6 +65,8 @@ thread_local! {
     static CURRENT: Cell<[u64; LEN]> = const { Cell::new([0; LEN]) };
     // Since when it is being polled: a time of the monotonic clock.
     static RESUMED: Cell<u64> = const { Cell::new(0) };
+    // When it was done, if who worked on it looked at the clock then, and zero if not.
+    static ENDED: Cell<Duration> = const { Cell::new(Duration::ZERO) };
 }
 
 impl Spent {
@@ -89,11 +91,22 @@ impl Spent {
     }
 }
 
+/// Opens an empty account for a call that begins at `now`, a time of the monotonic clock.
+#[inline]
+pub fn begin(now: Duration) {
+    if COUNTING {
+        RESUMED.set(nanos(now));
+        ENDED.set(Duration::ZERO);
+        CURRENT.set([0; LEN]);
+    }
+}
+
 /// Makes `spent` the account of the call at work on this thread, from `now` on, which is a time of the monotonic clock.
 #[inline]
 pub fn open(spent: &Spent, now: Duration) {
     if COUNTING {
         RESUMED.set(nanos(now));
+        ENDED.set(Duration::ZERO);
         CURRENT.set(spent.0);
     }
 }
@@ -102,6 +115,22 @@ pub fn open(spent: &Spent, now: Duration) {
 #[inline]
 pub fn close() -> Spent {
     Spent(CURRENT.get())
+}
+
+/// The call at work is done at `now`, a time of the monotonic clock, but for telling its client: who accounts for it need not
+/// look at the clock again.
+#[inline]
+pub fn end(now: Duration) {
+    if COUNTING {
+        ENDED.set(now);
+    }
+}
+
+/// When the call that was at work last on this thread was done, if it said so.
+#[inline]
+pub fn ended() -> Option<Duration> {
+    let ended = ENDED.get();
+    (!ended.is_zero()).then_some(ended)
 }
 
 /// The call at work spent `time` on a phase.
@@ -142,10 +171,11 @@ fn add_at(at: usize, amount: u64) {
     }
 }
 
+/// A time in nanoseconds.
 #[inline]
-fn nanos(time: Duration) -> u64 {
-    // Not by as_nanos, which counts in 128 bits.
-    time.as_secs().saturating_mul(1_000_000_000).saturating_add(u64::from(time.subsec_nanos()))
+pub fn nanos(time: Duration) -> u64 {
+    // Not by as_nanos, which counts in 128 bits. Of a process that runs for 500 years they wrap.
+    time.as_secs().wrapping_mul(1_000_000_000).wrapping_add(u64::from(time.subsec_nanos()))
 }
 
 /// Awaits `future`; what that took, if it was not ready at once, goes to `phase` of the call at work.
@@ -267,6 +297,16 @@ mod tests {
         assert_eq!(work_nanos_until(11 * SECOND), 3_000_000_000);
         add(Phase::Blocked, SECOND);
         assert_eq!(work_nanos_until(12 * SECOND), 3_000_000_000);
+    }
+
+    #[test]
+    fn an_end_is_that_of_the_call_that_was_at_work_last() {
+        begin(SECOND);
+        assert_eq!(ended(), None);
+        end(2 * SECOND);
+        assert_eq!(ended(), Some(2 * SECOND));
+        open(&close(), 3 * SECOND);
+        assert_eq!(ended(), None);
     }
 
     #[test]

@@ -21,9 +21,8 @@ mod tests;
 
 use std::future::Future;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 
-use base::metrics::{Counter, Counts};
+use base::metrics::{Count, Counter, Counts};
 use bytes::Bytes;
 use quick_cache::sync::Cache;
 use quick_cache::{DefaultHashBuilder, OptionsBuilder, Weighter};
@@ -153,9 +152,7 @@ pub struct BlockCache<V> {
 }
 
 /// A count for each kind.
-#[derive(Debug, Default)]
-#[repr(align(128))]
-struct ByKind([AtomicU64; KINDS]);
+type ByKind = [Count; KINDS];
 
 impl<V: Weighted + Clone> BlockCache<V> {
     /// A cache of at most `capacity_bytes`; 0 keeps nothing, which still lets waiters share a load.
@@ -194,10 +191,11 @@ impl<V: Weighted + Clone> BlockCache<V> {
 
     /// The value of `key`, if it is there; counts as a hit. For those who leave what is not there to one who asks again, so
     /// that a miss is counted once.
+    #[inline]
     pub fn find(&self, key: &BlockKey) -> Option<V> {
         let found = self.cache.get(key);
         if let Some(value) = &found {
-            self.hits.increment(|of| &of.0[value.kind()]);
+            self.hits.increment(|of| &of[value.kind()]);
         }
         found
     }
@@ -236,7 +234,7 @@ impl<V: Weighted + Clone> BlockCache<V> {
         };
         match load.await {
             Ok(value) => {
-                self.loads.increment(|of| &of.0[value.kind()]);
+                self.loads.increment(|of| &of[value.kind()]);
                 self.keeping.comes(&value);
                 // Refused if the key was inserted meanwhile; the caller has its value anyway.
                 if let Err(refused) = guard.insert(value.clone()) {
@@ -282,8 +280,8 @@ impl<V: Weighted + Clone> BlockCache<V> {
     /// Figures of one kind of this moment.
     pub fn kind_stats(&self, kind: usize) -> KindStats {
         KindStats {
-            hits: self.hits.get(|of| &of.0[kind]),
-            loads: self.loads.get(|of| &of.0[kind]),
+            hits: self.hits.get(|of| &of[kind]),
+            loads: self.loads.get(|of| &of[kind]),
             entries: self.keeping.entries(kind),
         }
     }
@@ -305,7 +303,7 @@ impl<V: Weighted + Clone> BlockCache<V> {
 
 /// Of all kinds.
 fn sum(counts: &Counts<ByKind>) -> u64 {
-    (0..KINDS).map(|kind| counts.get(|of| &of.0[kind])).sum()
+    (0..KINDS).map(|kind| counts.get(|of| &of[kind])).sum()
 }
 
 fn shard_count(capacity_bytes: u64) -> usize {

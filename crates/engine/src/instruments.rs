@@ -1,17 +1,17 @@
 //! What regions count while they work: each for itself, all of a table together, all of a server.
 //!
 //! Who does something notes it once, at its region ([`RegionInstruments`]), which has the places of its table and of the
-//! server at hand. Names and meanings are HBase's.
+//! server at hand. What a table and its server both have is noted for the table ([`tables`]). Names and meanings are HBase's.
 
 mod files;
 mod region;
 mod server;
 mod store;
 mod table;
+mod tables;
 mod tally;
 
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::Arc;
 use std::time::Duration;
 
 use cell::schema::TableName;
@@ -22,24 +22,22 @@ pub use region::{Operation, RegionInstruments, Usage};
 pub use server::ServerInstruments;
 pub(crate) use store::{Origin, StoreCounts, StoreReads};
 pub use table::{TableInstruments, TableLatencies, TableWork};
+use tables::Tables;
 use tally::Tally;
 
 /// What all regions of a server count, and each of its tables.
 pub struct Instruments {
     server: Arc<ServerInstruments>,
     tally: Arc<Tally>,
-    // Those of which a region is open.
-    tables: Mutex<BTreeMap<TableName, Weak<TableInstruments>>>,
+    tables: Arc<Tables>,
 }
 
 impl Instruments {
     /// Nothing counted yet; `now` is a time of the monotonic clock.
     pub fn begin(now: Duration) -> Instruments {
-        Instruments {
-            server: Arc::new(ServerInstruments::begin(now)),
-            tally: Arc::default(),
-            tables: Mutex::default(),
-        }
+        let server = Arc::new(ServerInstruments::begin(now));
+        let tables = Tables::begin(&server, now);
+        Instruments { server, tally: Arc::default(), tables }
     }
 
     /// Those of all regions together.
@@ -56,30 +54,25 @@ impl Instruments {
 
     /// Tables that have a region here, in order of their names.
     pub fn tables(&self) -> Vec<(TableName, Arc<TableInstruments>)> {
-        let mut tables = self.lock();
-        tables.retain(|_, of| of.strong_count() > 0);
-        tables.iter().filter_map(|(table, of)| Some((table.clone(), of.upgrade()?))).collect()
+        self.tables.open()
+    }
+
+    /// Ends an interval of how long what clients ask of tables takes, in the pass in which the server's ends.
+    pub fn roll_latencies(&self) {
+        self.tables.roll_latencies();
     }
 
     /// For a region of `table` that is opened at `now`.
     pub fn of_region(&self, table: &TableName, now: Duration) -> RegionInstruments {
-        let mut tables = self.lock();
-        let of_table = tables.get(table).and_then(Weak::upgrade).unwrap_or_else(|| {
-            let begun = Arc::new(TableInstruments::begin(now));
-            tables.insert(table.clone(), Arc::downgrade(&begun));
-            begun
-        });
-        RegionInstruments::new(self.server.clone(), self.tally.clone(), of_table)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<TableName, Weak<TableInstruments>>> {
-        // A map: whole after any panic.
-        self.tables.lock().unwrap_or_else(PoisonError::into_inner)
+        let table = self.tables.join(table, now);
+        RegionInstruments::new(self.server.clone(), self.tally.clone(), (self.tables.clone(), table))
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use base::metrics::Source;
+
     use super::*;
 
     #[test]
@@ -104,5 +97,33 @@ mod tests {
         assert_eq!(puts(&all), [("t".to_owned(), 3)]);
         drop(second);
         assert!(all.tables().is_empty());
+        assert_eq!(all.server().put.micros().count(), 4, "the server's own are not forgotten");
+        let again = all.of_region(&t, Duration::ZERO);
+        again.note(Operation::Put, Duration::from_millis(1));
+        assert_eq!((puts(&all), all.server().put.micros().count()), (vec![("t".to_owned(), 1)], 5));
+    }
+
+    /// A table's interval and its server's end in one pass, whichever comes first, and the table may go in between.
+    #[test]
+    fn the_server_tells_of_all_tables_intervals() {
+        let all = Instruments::begin(Duration::ZERO);
+        let table = |name| all.of_region(&TableName::parse(name).unwrap(), Duration::ZERO);
+        let [t, u] = [table("t"), table("u")];
+        t.note_gets(2, Duration::from_millis(5));
+        u.note_gets(1, Duration::from_millis(90));
+        all.server().roll();
+        all.roll_latencies();
+        let told = || {
+            let interval = all.server().get.micros().interval();
+            (interval.count(), interval.min(), interval.max())
+        };
+        assert_eq!(told(), (3, 5000, 90_000));
+        u.note_gets(1, Duration::from_millis(1));
+        drop(u);
+        assert_eq!(told(), (3, 5000, 90_000));
+        t.note_gets(1, Duration::from_millis(7));
+        all.roll_latencies();
+        all.server().roll();
+        assert_eq!(told(), (2, 1000, 7000), "one of the table that is gone");
     }
 }

@@ -88,8 +88,7 @@ impl ClientService for Client {
     ) -> BoxFuture<'_, Answer<CellReply<proto::GetResponse>>> {
         Box::pin(async move {
             let request = (&request.message).into();
-            let (answered, _) = get::get(&self.0, &request, CallContext::LOCAL).await?;
-            Ok(into_reply(answered))
+            Ok(into_reply(get::get(&self.0, &request, CallContext::LOCAL).await?))
         })
     }
 

@@ -6,7 +6,6 @@
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
-use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -51,26 +50,19 @@ pub struct Users {
 pub struct User {
     // None where they are not wanted.
     times: Option<UserTimes>,
-    usage: Counts<UsageCounts>,
     hosts: Mutex<BTreeMap<Arc<str>, Arc<Counts<HostCounts>>>>,
 }
 
-/// What a user used.
-#[derive(Debug, Default)]
-#[repr(align(128))]
-struct UsageCounts {
-    read_units: AtomicU64,
-    write_units: AtomicU64,
-    work_nanos: AtomicU64,
-}
-
-/// What a user asked from one host.
-#[derive(Debug, Default)]
-#[repr(align(128))]
-struct HostCounts {
-    reads: AtomicU64,
-    writes: AtomicU64,
-    filtered_reads: AtomicU64,
+base::counts! {
+    /// What a user asked from one host, and what that used.
+    struct HostCounts {
+        reads,
+        writes,
+        filtered_reads,
+        read_units,
+        write_units,
+        work_nanos,
+    }
 }
 
 /// Who is at the other end of a connection: his user, and the host he comes from.
@@ -99,7 +91,7 @@ impl Users {
         let mut by_name = lock(&self.by_name);
         one_of(&mut by_name, name, USERS_MAX, || {
             let times = self.are_timed.then(|| UserTimes::begin(self.begun));
-            Arc::new(User { times, usage: Counts::default(), hosts: Mutex::default() })
+            Arc::new(User { times, hosts: Mutex::default() })
         })
     }
 
@@ -126,11 +118,15 @@ impl User {
 
     /// What he used.
     pub fn usage(&self) -> Usage {
-        Usage {
-            read_units: self.usage.get(|of| &of.read_units),
-            write_units: self.usage.get(|of| &of.write_units),
-            work_nanos: self.usage.get(|of| &of.work_nanos),
+        let mut usage = Usage::default();
+        for counts in lock(&self.hosts).values() {
+            usage += Usage {
+                read_units: counts.get(|of| &of.read_units),
+                write_units: counts.get(|of| &of.write_units),
+                work_nanos: counts.get(|of| &of.work_nanos),
+            };
         }
+        usage
     }
 
     fn host(&self, address: IpAddr) -> Arc<Counts<HostCounts>> {
@@ -155,11 +151,25 @@ impl Caller {
     }
 
     /// So many Gets ended, at least one, each of which took so long.
+    #[inline]
     pub(crate) fn note_gets(&self, gets: u32, took: Duration) {
         if let Some(times) = &self.user.times {
             times.get.record_many(took, gets);
         }
         self.host.add(|of| &of.reads, gets.into());
+    }
+
+    /// A call of `Get` ended well that took so long, read so many capacity units and was worked on for so long.
+    #[inline]
+    pub(crate) fn note_get(&self, took_nanos: u64, read_units: u64, work_nanos: u64) {
+        if let Some(times) = &self.user.times {
+            times.get.record_nanos(took_nanos);
+        }
+        if let Some(own) = self.host.own() {
+            own.reads.add(1);
+            own.read_units.add(read_units);
+            own.work_nanos.add(work_nanos);
+        }
     }
 
     /// A call of a scan ended that took so long: rows that it returned, and those that filters kept.
@@ -189,8 +199,9 @@ impl Caller {
     }
 
     /// A part of a call ended that used this.
+    #[inline]
     pub(crate) fn note_usage(&self, usage: &Usage) {
-        let Some(own) = self.user.usage.own() else { return };
+        let Some(own) = self.host.own() else { return };
         usage.add_to(&own.read_units, &own.write_units, &own.work_nanos);
     }
 }

@@ -142,8 +142,6 @@ pub struct Reply {
     pub message: Bytes,
     /// Cells behind it; only for a connection with a codec.
     pub cells: CellBlock,
-    /// When the service was done, by the monotonic clock, if it looked: the clock need not be read again.
-    pub ended: Option<Duration>,
 }
 
 impl Reply {

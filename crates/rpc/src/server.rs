@@ -38,7 +38,7 @@ use tracing::{debug, warn};
 
 use crate::call::Service;
 use handshake::Opened;
-pub use instruments::CallInstruments;
+pub use instruments::{CallCounts, CallInstruments};
 pub use observer::{CallObserver, EndedCall, Watch};
 pub use shared::Shared;
 
@@ -101,7 +101,7 @@ pub struct Server {
     options: ServerOptions,
     cluster_id: Option<String>,
     shared: Arc<Shared>,
-    instruments: Arc<CallInstruments>,
+    instruments: Arc<CallCounts>,
     stop: watch::Sender<bool>,
     // Counts; each changes when a connection comes, has opened or goes.
     connections: AtomicUsize,
@@ -139,7 +139,7 @@ impl Server {
         }
         Arc::new(Server {
             shared,
-            instruments: Arc::new(CallInstruments::begin(env.clock.monotonic())),
+            instruments: Arc::new(CallCounts::begin(env.clock.monotonic())),
             env,
             services,
             options,
@@ -179,7 +179,7 @@ impl Server {
     }
 
     /// What it counts of its calls.
-    pub fn instruments(&self) -> &Arc<CallInstruments> {
+    pub fn instruments(&self) -> &Arc<CallCounts> {
         &self.instruments
     }
 

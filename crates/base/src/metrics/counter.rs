@@ -1,36 +1,26 @@
 //! A count that many threads add to and few read.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-
 use crate::metrics::COUNTING;
-use crate::metrics::shards::{shard_count, shard_of_thread};
+use crate::metrics::areas::{Count, Place};
 
-/// A number that only grows. Adding touches a cache line that (nearly) only this thread writes; reading sums all.
+/// A number that only grows. Adding writes to memory that only this thread writes to; reading sums all.
 ///
 /// Relaxed: a reader may see one of two additions of another thread and not yet the other, whatever their order.
 #[derive(Debug)]
-pub struct Counter {
-    shards: Box<[Shard]>,
-}
-
-// A cache line each, two where the processor fetches lines in pairs.
-#[derive(Debug, Default)]
-#[repr(align(128))]
-struct Shard(AtomicU64);
+pub struct Counter(Place<Count>);
 
 impl Counter {
     /// A counter at 0.
     pub fn new() -> Counter {
-        Counter { shards: (0..shard_count()).map(|_| Shard::default()).collect() }
+        Counter(Place::new())
     }
 
     /// Adds `amount`.
     #[inline]
     pub fn add(&self, amount: u64) {
-        if !COUNTING {
-            return;
+        if COUNTING {
+            self.0.own().add(amount);
         }
-        self.shards[shard_of_thread()].0.fetch_add(amount, Ordering::Relaxed);
     }
 
     /// Adds one.
@@ -41,7 +31,7 @@ impl Counter {
 
     /// The sum so far.
     pub fn get(&self) -> u64 {
-        self.shards.iter().fold(0, |sum, shard| sum.wrapping_add(shard.0.load(Ordering::Relaxed)))
+        self.0.all().fold(0, |sum, part| sum.wrapping_add(part.get()))
     }
 }
 

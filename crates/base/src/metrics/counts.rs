@@ -1,23 +1,19 @@
 //! Several counts of one thing, kept together where there are very many such things.
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-
 use crate::metrics::COUNTING;
-use crate::metrics::shards::Shards;
+use crate::metrics::areas::{Count, Place, Zeroed};
 
-/// Counts that only grow, in a struct `P` of them: one cache line for each thread that counts, and none before it does.
-///
-/// A [`Counter`](crate::metrics::Counter) has a line for every core; ten thousand regions with ten of these each would cost
-/// memory that nobody counts with.
+/// Counts that only grow, in a struct `P` of them, which [`counts`](crate::counts) declares: one for each thread that counts.
 ///
 /// ```
-/// use std::sync::atomic::AtomicU64;
-///
-/// #[derive(Default)]
-/// #[repr(align(128))]
-/// struct Requests {
-///     reads: AtomicU64,
-///     writes: AtomicU64,
+/// base::counts! {
+///     /// What is asked.
+///     struct Requests {
+///         /// Rows read.
+///         reads,
+///         /// Rows written.
+///         writes,
+///     }
 /// }
 ///
 /// let requests = base::metrics::Counts::<Requests>::default();
@@ -25,18 +21,18 @@ use crate::metrics::shards::Shards;
 /// assert_eq!(requests.get(|of| &of.reads), 3);
 /// ```
 #[derive(Debug)]
-pub struct Counts<P>(Shards<P>);
+pub struct Counts<P: Zeroed>(Place<P>);
 
-impl<P: Default> Counts<P> {
+impl<P: Zeroed> Counts<P> {
     /// Adds `amount` to the count that `of` chooses.
     #[inline]
-    pub fn add(&self, of: impl FnOnce(&P) -> &AtomicU64, amount: u64) {
+    pub fn add(&self, of: impl FnOnce(&P) -> &Count, amount: u64) {
         if COUNTING {
-            of(self.0.own()).fetch_add(amount, Relaxed);
+            of(self.0.own()).add(amount);
         }
     }
 
-    /// The counts of this thread, to add several at once; none where nothing is counted.
+    /// The counts of this thread, to add to several at once; none where nothing is counted.
     #[inline]
     pub fn own(&self) -> Option<&P> {
         COUNTING.then(|| self.0.own())
@@ -44,18 +40,38 @@ impl<P: Default> Counts<P> {
 
     /// Adds one.
     #[inline]
-    pub fn increment(&self, of: impl FnOnce(&P) -> &AtomicU64) {
+    pub fn increment(&self, of: impl FnOnce(&P) -> &Count) {
         self.add(of, 1);
     }
 
     /// The sum so far of the count that `of` chooses.
-    pub fn get(&self, of: impl Fn(&P) -> &AtomicU64) -> u64 {
-        self.0.all().fold(0, |sum, part| sum.wrapping_add(of(part).load(Relaxed)))
+    pub fn get(&self, of: impl Fn(&P) -> &Count) -> u64 {
+        self.0.all().fold(0, |sum, part| sum.wrapping_add(of(part).get()))
     }
 }
 
-impl<P: Default> Default for Counts<P> {
+impl<P: Zeroed> Default for Counts<P> {
     fn default() -> Counts<P> {
-        Counts(Shards::new())
+        Counts(Place::new())
     }
+}
+
+/// Declares a struct of counts, for [`Counts`](crate::metrics::Counts).
+#[macro_export]
+macro_rules! counts {
+    (
+        $(#[$about:meta])*
+        $visibility:vis struct $struct:ident {
+            $( $(#[doc = $help:literal])* $field:ident, )*
+        }
+    ) => {
+        $(#[$about])*
+        #[derive(Debug, Default)]
+        $visibility struct $struct {
+            $( $(#[doc = $help])* $visibility $field: $crate::metrics::Count, )*
+        }
+
+        // SAFETY: it has counts only, of which each can be zeros.
+        unsafe impl $crate::metrics::Zeroed for $struct {}
+    };
 }

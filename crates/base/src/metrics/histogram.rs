@@ -3,46 +3,108 @@
 //! A histogram counts values by buckets that are a sixteenth of their value wide, so that what is told of it is wrong by
 //! three percent at most; the smallest and the greatest are exact. Counts only grow. Who looks remembers those of his last
 //! look: what came since is an [`Interval`], which HBase's `_min` to `_99.9th_percentile` are about.
+//!
+//! What belongs to several histograms is noted in one, of which the others tell ([`Histogram::tells_of`]).
 
+mod buckets;
+mod interval;
+
+use std::fmt;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::metrics::COUNTING;
-use crate::metrics::shards::Shards;
-
-/// A bucket is a power of two divided by two to this power.
-const PARTS_BITS: u32 = 4;
-const PARTS: u64 = 1 << PARTS_BITS;
-/// Greater ones count as this: a terabyte, twelve days in microseconds.
-const VALUE_MAX: u64 = (1 << 40) - 1;
-const BUCKETS: usize = (40 - PARTS_BITS as usize + 1) << PARTS_BITS;
+use crate::metrics::areas::{Count, Place, Zeroed};
+use buckets::{BUCKETS, bucket_of};
+pub use interval::Interval;
 
 /// Values that are noted by many threads and looked at by few.
-#[derive(Debug)]
 pub struct Histogram {
-    parts: Shards<Part>,
+    parts: Place<Part>,
     seen: Mutex<Seen>,
+    others: OnceLock<Others>,
+}
+
+/// Goes through what a histogram tells of besides its own values.
+type Others = Box<dyn Fn(&mut dyn FnMut(Told<'_>)) + Send + Sync>;
+
+/// What a histogram tells of besides its own values.
+#[derive(Clone, Copy, Debug)]
+pub enum Told<'a> {
+    /// All values of another one.
+    Of(&'a Histogram),
+    /// For each value of another one a zero.
+    ZerosFor(&'a Histogram),
 }
 
 /// What one thread noted.
-#[derive(Debug)]
+#[repr(C)]
 struct Part {
-    // They may wrap: only differences are looked at.
-    counts: [AtomicU32; BUCKETS],
-    sum: AtomicU64,
-    // Since the last look.
+    sum: Count,
+    // Since the last look, and one more than they are: 0 if there was none.
     min: AtomicU64,
     max: AtomicU64,
+    // Whether there was ever any.
+    is_used: AtomicU64,
+    // Of those that are often the same, the last one, one more than it is (0 if it is to be noted like any), and its bucket.
+    last: AtomicU64,
+    last_bucket: AtomicU64,
+    // They may wrap: only differences are looked at.
+    counts: [AtomicU32; BUCKETS],
 }
 
-impl Default for Part {
-    fn default() -> Part {
-        Part {
-            counts: [const { AtomicU32::new(0) }; BUCKETS],
-            sum: AtomicU64::new(0),
-            min: AtomicU64::new(u64::MAX),
-            max: AtomicU64::new(0),
+// SAFETY: atomic numbers, of which each can be 0.
+unsafe impl Zeroed for Part {}
+
+impl Part {
+    /// Notes a value that there were `times` of, for the thread whose part it is.
+    #[inline]
+    fn note(&self, value: u64, times: u32) {
+        let count = &self.counts[bucket_of(value)];
+        // Not by fetch_add, as in Count::add.
+        count.store(count.load(Relaxed).wrapping_add(times), Relaxed);
+        self.sum.add(value.wrapping_mul(u64::from(times)));
+        let mark = value.saturating_add(1);
+        if mark < self.min.load(Relaxed) || mark > self.max.load(Relaxed) {
+            self.note_extreme(mark);
         }
+    }
+
+    /// Notes a value that is often the same as the last one noted so: then its bucket is known, and it is no extreme.
+    #[inline]
+    fn note_alike(&self, value: u64) {
+        let bucket = self.last_bucket.load(Relaxed) as usize;
+        match self.counts.get(bucket) {
+            Some(count) if self.last.load(Relaxed) == value.saturating_add(1) => {
+                count.store(count.load(Relaxed).wrapping_add(1), Relaxed);
+                self.sum.add(value);
+            }
+            _ => self.note_other(value),
+        }
+    }
+
+    fn note_other(&self, value: u64) {
+        self.last.store(value.saturating_add(1), Relaxed);
+        self.last_bucket.store(bucket_of(value) as u64, Relaxed);
+        self.note(value, 1);
+    }
+
+    /// The first value since the last look, or one beyond those since.
+    #[cold]
+    fn note_extreme(&self, mark: u64) {
+        self.is_used.store(1, Relaxed);
+        // Who looks may begin anew meanwhile.
+        let least = |min: u64| (min == 0 || mark < min).then_some(mark);
+        let _ = self.min.fetch_update(Relaxed, Relaxed, least);
+        self.max.fetch_max(mark, Relaxed);
+    }
+
+    /// The smallest and the greatest value since the last look, one more than they are; forgets them.
+    fn take_extremes(&self) -> (u64, u64) {
+        // What comes next is to be noted as an extreme, even if it is the same.
+        self.last.store(0, Relaxed);
+        let take = |mark: &AtomicU64| if mark.load(Relaxed) == 0 { 0 } else { mark.swap(0, Relaxed) };
+        (take(&self.min), take(&self.max))
     }
 }
 
@@ -59,7 +121,16 @@ struct Seen {
 impl Histogram {
     /// A histogram without values. It takes no memory to speak of before the first.
     pub fn new() -> Histogram {
-        Histogram { parts: Shards::new(), seen: Mutex::default() }
+        Histogram { parts: Place::new(), seen: Mutex::default(), others: OnceLock::new() }
+    }
+
+    /// From now on tells also of what `others` goes through: values that would be noted here too are noted once, where they are
+    /// needed apart. Whose values they are rolls them, in the same pass as this one is rolled.
+    ///
+    /// # Panics
+    /// If it was told that before.
+    pub fn tells_of(&self, others: impl Fn(&mut dyn FnMut(Told<'_>)) + Send + Sync + 'static) {
+        assert!(self.others.set(Box::new(others)).is_ok(), "told of once");
     }
 
     /// Notes a value.
@@ -71,24 +142,54 @@ impl Histogram {
     /// Notes a value that there were `times` of; at least one.
     #[inline]
     pub fn record_many(&self, value: u64, times: u32) {
+        if COUNTING {
+            self.parts.own().note(value, times);
+        }
+    }
+
+    /// Notes a value of a kind that is often the same as the one before, for less than [`record`](Self::record) takes then.
+    #[inline]
+    pub fn record_alike(&self, value: u64) {
+        if COUNTING {
+            self.parts.own().note_alike(value);
+        }
+    }
+
+    /// Takes over the values of one that ends, and of which this one has told so far.
+    pub fn take_over(&self, other: &Histogram) {
         if !COUNTING {
             return;
         }
-        let part = self.parts.own();
-        let value = value.min(VALUE_MAX);
-        part.counts[bucket_of(value)].fetch_add(times, Relaxed);
-        part.sum.fetch_add(value * u64::from(times), Relaxed);
-        // Mostly neither is so, and a look is cheaper than a change.
-        if value < part.min.load(Relaxed) {
-            part.min.fetch_min(value, Relaxed);
+        // Both as of one moment, for what was told before is not to be told again.
+        let (mut seen, of_other) = (self.seen(), other.seen());
+        let own = self.parts.own();
+        for (bucket, (count, more)) in own.counts.iter().zip(other.counts()).enumerate() {
+            count.fetch_add(more, Relaxed);
+            if let Some(before) = of_other.counts.get(bucket) {
+                seen.counts.resize(BUCKETS, 0);
+                seen.counts[bucket] = seen.counts[bucket].wrapping_add(*before);
+            }
         }
-        if value > part.max.load(Relaxed) {
-            part.max.fetch_max(value, Relaxed);
+        own.sum.add(other.own_sum());
+        seen.sum = seen.sum.wrapping_add(of_other.sum);
+        seen.count += of_other.count;
+        for part in other.used_parts() {
+            let (min, max) = part.take_extremes();
+            [min, max].into_iter().filter(|mark| *mark > 0).for_each(|mark| own.note_extreme(mark));
+            own.is_used.store(1, Relaxed);
         }
+        let interval = seen.interval.with(&of_other.interval);
+        seen.interval = Arc::new(interval);
     }
 
     /// How many values there were ever. Adds up buckets, so that noting a value need not count it twice.
     pub fn count(&self) -> u64 {
+        let mut count = self.own_count();
+        self.each_other(|(Told::Of(other) | Told::ZerosFor(other))| count += other.count());
+        count
+    }
+
+    fn own_count(&self) -> u64 {
         let seen = self.seen();
         seen.count
             + self.counts().iter().enumerate().map(|(at, now)| u64::from(seen.since(at, *now))).sum::<u64>()
@@ -96,13 +197,15 @@ impl Histogram {
 
     /// What was noted up to now, for who has intervals of his own; ends nobody's.
     pub fn snapshot(&self) -> Snapshot {
-        Snapshot { counts: self.counts(), sum: self.sum() }
+        let mut all = Snapshot { counts: self.counts(), sum: self.own_sum() };
+        self.each_other(|told| all.add(told));
+        all
     }
 
     /// Those of all threads together, by bucket.
     fn counts(&self) -> Vec<u32> {
         let mut counts = vec![0u32; BUCKETS];
-        for part in self.parts.all() {
+        for part in self.used_parts() {
             for (sum, count) in counts.iter_mut().zip(&part.counts) {
                 *sum = sum.wrapping_add(count.load(Relaxed));
             }
@@ -112,18 +215,30 @@ impl Histogram {
 
     /// All values ever, added up.
     pub fn sum(&self) -> u64 {
-        self.parts.all().fold(0, |sum, part| sum.wrapping_add(part.sum.load(Relaxed)))
+        let mut sum = self.own_sum();
+        self.each_other(|told| {
+            if let Told::Of(other) = told {
+                sum = sum.wrapping_add(other.sum());
+            }
+        });
+        sum
+    }
+
+    fn own_sum(&self) -> u64 {
+        self.used_parts().fold(0, |sum, part| sum.wrapping_add(part.sum.get()))
     }
 
     /// Ends an interval and begins the next one.
     pub fn roll(&self) {
         let mut seen = self.seen();
-        let (mut sum, mut min, mut max) = (0u64, u64::MAX, 0);
-        for part in self.parts.all() {
-            min = min.min(part.min.swap(u64::MAX, Relaxed));
-            max = max.max(part.max.swap(0, Relaxed));
-            sum = sum.wrapping_add(part.sum.load(Relaxed));
+        let (mut sum, mut least, mut greatest) = (0u64, 0, 0);
+        for part in self.used_parts() {
+            let (min, max) = part.take_extremes();
+            least = if least == 0 || min == 0 { least.max(min) } else { least.min(min) };
+            greatest = greatest.max(max);
+            sum = sum.wrapping_add(part.sum.get());
         }
+        let (min, max) = (least.saturating_sub(1), greatest.saturating_sub(1));
         let now = self.counts();
         let counts = now.iter().enumerate().map(|(bucket, now)| (bucket, seen.since(bucket, *now)));
         let counts: Vec<(u16, u32)> =
@@ -135,12 +250,39 @@ impl Histogram {
 
     /// The interval that ended last.
     pub fn interval(&self) -> Arc<Interval> {
-        self.seen().interval.clone()
+        let mut all = self.seen().interval.clone();
+        self.each_other(|told| {
+            let more = match told {
+                Told::Of(other) => other.interval(),
+                Told::ZerosFor(other) => Arc::new(Interval::of_zeros(other.interval().count())),
+            };
+            if more.count() > 0 {
+                all = Arc::new(all.with(&more));
+            }
+        });
+        all
+    }
+
+    fn each_other(&self, mut visit: impl FnMut(Told<'_>)) {
+        if let Some(others) = self.others.get() {
+            others(&mut visit);
+        }
+    }
+
+    /// Those of threads that noted anything: who looks need not go through the others.
+    fn used_parts(&self) -> impl Iterator<Item = &Part> {
+        self.parts.all().filter(|part| part.is_used.load(Relaxed) != 0)
     }
 
     fn seen(&self) -> MutexGuard<'_, Seen> {
         // Numbers: whole after any panic.
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for Histogram {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Histogram").field("count", &self.count()).finish_non_exhaustive()
     }
 }
 
@@ -165,6 +307,20 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
+    fn add(&mut self, told: Told<'_>) {
+        match told {
+            Told::Of(other) => {
+                let more = other.snapshot();
+                self.sum = self.sum.wrapping_add(more.sum);
+                for (sum, count) in self.counts.iter_mut().zip(more.counts) {
+                    *sum = sum.wrapping_add(count);
+                }
+            }
+            // As the counts of buckets it may wrap.
+            Told::ZerosFor(other) => self.counts[0] = self.counts[0].wrapping_add(other.count() as u32),
+        }
+    }
+
     /// The values noted since `before`, an earlier snapshot of the same histogram. Its smallest and greatest are known as
     /// exactly as all others.
     pub fn since(&self, before: &Snapshot) -> Interval {
@@ -176,108 +332,11 @@ impl Snapshot {
     }
 }
 
-/// The values noted between two looks.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Interval {
-    // By bucket, those with values.
-    counts: Vec<(u16, u32)>,
-    count: u64,
-    sum: u64,
-    min: u64,
-    max: u64,
-}
-
-impl Interval {
-    /// A value that is noted while somebody looks may be in the counts and not yet in the rest, or the other way round.
-    fn of(counts: Vec<(u16, u32)>, sum: u64, min: u64, max: u64) -> Interval {
-        let (Some(first), Some(last)) = (counts.first(), counts.last()) else { return Interval::default() };
-        let (least, greatest) = (lowest_of(first.0.into()), highest_of(last.0.into()));
-        let count = counts.iter().map(|(_, count)| u64::from(*count)).sum();
-        let (min, max) = (min.clamp(least, greatest), max.clamp(least, greatest));
-        Interval { counts, count, sum, min: min.min(max), max }
-    }
-
-    /// How many there were.
-    pub fn count(&self) -> u64 {
-        self.count
-    }
-
-    /// The smallest; 0 if there were none.
-    pub fn min(&self) -> u64 {
-        self.min
-    }
-
-    /// The greatest; 0 if there were none.
-    pub fn max(&self) -> u64 {
-        self.max
-    }
-
-    /// Their mean; 0 if there were none.
-    pub fn mean(&self) -> f64 {
-        if self.count == 0 { 0.0 } else { self.sum as f64 / self.count as f64 }
-    }
-
-    /// The value that `share` of them (0 to 1) do not exceed, within three percent; 0 if there were none.
-    pub fn quantile(&self, share: f64) -> u64 {
-        let place = (share.clamp(0.0, 1.0) * self.count as f64).ceil().max(1.0) as u64;
-        let mut passed = 0;
-        for (bucket, count) in &self.counts {
-            passed += u64::from(*count);
-            if passed >= place {
-                let bucket = usize::from(*bucket);
-                let middle = lowest_of(bucket).midpoint(highest_of(bucket));
-                return middle.clamp(self.min, self.max);
-            }
-        }
-        self.max
-    }
-
-    /// How many do not exceed `value`, by the middles of their buckets.
-    pub fn count_up_to(&self, value: u64) -> u64 {
-        let up_to = self.counts.iter().take_while(|(bucket, _)| {
-            let bucket = usize::from(*bucket);
-            lowest_of(bucket).midpoint(highest_of(bucket)) <= value
-        });
-        up_to.map(|(_, count)| u64::from(*count)).sum()
-    }
-}
-
-fn bucket_of(value: u64) -> usize {
-    if value < PARTS {
-        return value as usize;
-    }
-    let power = value.ilog2();
-    let part = (value >> (power - PARTS_BITS)) & (PARTS - 1);
-    (u64::from(power - PARTS_BITS + 1) << PARTS_BITS | part) as usize
-}
-
-/// The smallest value of a bucket.
-fn lowest_of(bucket: usize) -> u64 {
-    let (power, part) = (bucket as u64 >> PARTS_BITS, bucket as u64 & (PARTS - 1));
-    match power {
-        0 => part,
-        _ => (PARTS | part) << (power - 1),
-    }
-}
-
-/// The greatest value of a bucket.
-fn highest_of(bucket: usize) -> u64 {
-    lowest_of(bucket + 1) - 1
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn every_value_has_a_bucket_that_is_narrow() {
-        assert_eq!(bucket_of(VALUE_MAX), BUCKETS - 1);
-        for bucket in 0..BUCKETS {
-            let (low, high) = (lowest_of(bucket), highest_of(bucket));
-            assert_eq!((bucket_of(low), bucket_of(high)), (bucket, bucket));
-            assert!(high - low <= low / 16, "{low} to {high}");
-        }
-    }
+    const VALUE_MAX: u64 = (1 << buckets::VALUE_BITS) - 1;
 
     fn histogram_of(values: impl IntoIterator<Item = u64>) -> Histogram {
         let histogram = Histogram::new();
@@ -347,6 +406,64 @@ mod tests {
         assert!(interval.min() <= 10 && interval.max() >= 1000);
         assert_eq!(histogram.interval().count(), 102, "as if nobody had looked");
         assert_eq!(histogram.snapshot().since(&histogram.snapshot()), Interval::default());
+    }
+
+    #[test]
+    fn what_others_note_is_told_of_too() {
+        let [queued, at_once] = [[5, 900], [10, 70]].map(histogram_of).map(Arc::new);
+        let (all, waits) = (histogram_of([2000]), histogram_of([40]));
+        let (first, second) = (queued.clone(), at_once.clone());
+        all.tells_of(move |tell| [&first, &second].into_iter().for_each(|one| tell(Told::Of(one))));
+        let of = at_once.clone();
+        waits.tells_of(move |tell| tell(Told::ZerosFor(&of)));
+        assert_eq!((all.count(), all.sum(), waits.count(), waits.sum()), (5, 2985, 3, 40));
+        for one in [&*queued, &all, &*at_once, &waits] {
+            one.roll();
+        }
+        let interval = all.interval();
+        assert_eq!((interval.count(), interval.min(), interval.max()), (5, 5, 2000));
+        assert_eq!((interval.quantile(0.2), interval.quantile(0.4), interval.mean()), (5, 10, 597.0));
+        let interval = waits.interval();
+        assert_eq!((interval.count(), interval.min(), interval.max()), (3, 0, 40));
+        assert_eq!((interval.quantile(0.5), interval.count_up_to(39)), (0, 2));
+        assert_eq!(waits.snapshot().since(&Snapshot::default()).count(), 3);
+        assert_eq!(all.snapshot().since(&queued.snapshot()).count(), 3);
+    }
+
+    #[test]
+    fn who_takes_over_values_tells_none_of_them_twice() {
+        let (all, ending) = (Arc::new(histogram_of([7])), histogram_of([100, 200]));
+        [&*all, &ending].into_iter().for_each(Histogram::roll);
+        let before = ending.snapshot();
+        ending.record(3);
+        all.take_over(&ending);
+        assert_eq!((all.interval().count(), all.interval().max()), (3, 200), "as before");
+        assert_eq!((all.count(), all.sum()), (4, 310));
+        assert_eq!(all.snapshot().since(&before).count(), 2);
+        all.record(9);
+        all.roll();
+        let interval = all.interval();
+        assert_eq!((interval.count(), interval.min(), interval.max(), interval.mean()), (2, 3, 9, 6.0));
+        assert_eq!(all.count(), 5);
+    }
+
+    #[test]
+    fn values_that_are_alike_are_noted_as_any() {
+        let (alike, plain) = (Histogram::new(), Histogram::new());
+        for value in [7, 7, 7, 0, 0, 900, 7, 900, 900, u64::MAX, u64::MAX] {
+            alike.record_alike(value);
+            plain.record(value);
+        }
+        assert_eq!(alike.snapshot(), plain.snapshot());
+        [&alike, &plain].into_iter().for_each(Histogram::roll);
+        assert_eq!(alike.interval(), plain.interval());
+        // The same as before, in the next interval.
+        alike.record_alike(u64::MAX);
+        alike.record_alike(900);
+        alike.roll();
+        alike.record_alike(900);
+        alike.roll();
+        assert_eq!((alike.interval().count(), alike.interval().min(), alike.interval().max()), (1, 900, 900));
     }
 
     #[test]

@@ -76,8 +76,14 @@ impl Times {
     #[inline]
     pub fn record_many(&self, time: Duration, times: u32) {
         // Not by as_micros, which counts in 128 bits.
-        let micros = time.as_secs().saturating_mul(1_000_000).saturating_add(u64::from(time.subsec_micros()));
+        let micros = time.as_secs().wrapping_mul(1_000_000).wrapping_add(u64::from(time.subsec_micros()));
         self.0.record_many(micros, times);
+    }
+
+    /// Notes how long something took.
+    #[inline]
+    pub fn record_nanos(&self, nanos: u64) {
+        self.0.record(nanos / MICROSECOND_NANOS);
     }
 
     /// The times in microseconds.
@@ -86,6 +92,8 @@ impl Times {
     }
 }
 
+/// Nanoseconds of a microsecond.
+const MICROSECOND_NANOS: u64 = 1000;
 /// Microseconds of a millisecond.
 const MILLISECOND: u64 = 1000;
 
@@ -116,7 +124,13 @@ impl Sizes {
     /// Notes a size.
     #[inline]
     pub fn record(&self, bytes: u64) {
-        self.0.record(bytes);
+        // What is asked again and again is of the same size.
+        self.0.record_alike(bytes);
+    }
+
+    /// The sizes in bytes.
+    pub fn bytes(&self) -> &Histogram {
+        &self.0
     }
 }
 

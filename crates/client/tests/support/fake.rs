@@ -567,5 +567,5 @@ fn encode(cells: &[KeyValue]) -> Bytes {
 }
 
 pub(super) fn reply(message: impl Message, cells: Bytes) -> Reply {
-    Reply { message: message.encode_to_vec().into(), cells: cells.into(), ..Reply::default() }
+    Reply { message: message.encode_to_vec().into(), cells: cells.into() }
 }

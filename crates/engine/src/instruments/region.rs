@@ -1,14 +1,13 @@
 //! Where a region notes what it does.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
-use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use base::metrics::{Counts, Times};
+use base::metrics::{Count, Counts, Times};
 use cell::mutation::MutationKind;
 
 use crate::instruments::files::{CompactionWork, FlushWork};
+use crate::instruments::tables::Tables;
 use crate::instruments::tally::Tally;
 use crate::instruments::{ServerInstruments, TableInstruments};
 
@@ -42,6 +41,7 @@ pub enum Operation {
 pub struct RegionInstruments {
     server: Arc<ServerInstruments>,
     table: Arc<TableInstruments>,
+    tables: Arc<Tables>,
     counts: Arc<Counts<RegionCounts>>,
     tally: Arc<Tally>,
     // Where this region is in the server's tally and in its table's.
@@ -52,35 +52,36 @@ impl Drop for RegionInstruments {
     fn drop(&mut self) {
         self.tally.leave(self.places.0);
         self.table.tally.leave(self.places.1);
+        self.tables.leave(&self.table);
     }
 }
 
-/// What a region counts for itself.
-#[derive(Debug, Default)]
-#[repr(align(128))]
-pub(crate) struct RegionCounts {
-    /// Rows read by scans, and for changes.
-    pub(crate) scanned: AtomicU64,
-    /// Rows that filters kept from clients.
-    pub(crate) filtered_reads: AtomicU64,
-    /// Mutations.
-    pub(crate) writes: AtomicU64,
-    /// Rows read by gets.
-    pub(crate) gets: AtomicU64,
-    /// Calls of scans.
-    pub(crate) scans: AtomicU64,
-    /// Changes made together that had puts among them.
-    pub(crate) puts: AtomicU64,
-    /// The same with deletes.
-    pub(crate) deletes: AtomicU64,
-    pub(crate) increments: AtomicU64,
-    pub(crate) appends: AtomicU64,
-    pub(crate) compactions_failed: AtomicU64,
-    pub(crate) compacted_bytes: AtomicU64,
-    pub(crate) compacted_files: AtomicU64,
-    pub(crate) read_units: AtomicU64,
-    pub(crate) write_units: AtomicU64,
-    pub(crate) work_nanos: AtomicU64,
+base::counts! {
+    /// What a region counts for itself.
+    pub(crate) struct RegionCounts {
+        /// Rows read by gets.
+        gets,
+        read_units,
+        write_units,
+        work_nanos,
+        /// Mutations.
+        writes,
+        /// Changes made together that had puts among them.
+        puts,
+        /// The same with deletes.
+        deletes,
+        increments,
+        appends,
+        /// Rows read by scans, and for changes.
+        scanned,
+        /// Rows that filters kept from clients.
+        filtered_reads,
+        /// Calls of scans.
+        scans,
+        compactions_failed,
+        compacted_bytes,
+        compacted_files,
+    }
 }
 
 /// What calls used: what one could be charged for.
@@ -97,15 +98,10 @@ pub struct Usage {
 impl Usage {
     /// Adds it to counts of the same things.
     #[inline]
-    pub fn add_to(&self, read_units: &AtomicU64, write_units: &AtomicU64, work_nanos: &AtomicU64) {
-        work_nanos.fetch_add(self.work_nanos, Relaxed);
-        // Mostly one of these is 0, and a look is cheaper than a change.
-        if self.read_units > 0 {
-            read_units.fetch_add(self.read_units, Relaxed);
-        }
-        if self.write_units > 0 {
-            write_units.fetch_add(self.write_units, Relaxed);
-        }
+    pub fn add_to(&self, read_units: &Count, write_units: &Count, work_nanos: &Count) {
+        read_units.add(self.read_units);
+        write_units.add(self.write_units);
+        work_nanos.add(self.work_nanos);
     }
 
     pub(crate) fn of(counts: &Counts<RegionCounts>) -> Usage {
@@ -136,11 +132,11 @@ impl RegionInstruments {
     pub(super) fn new(
         server: Arc<ServerInstruments>,
         tally: Arc<Tally>,
-        table: Arc<TableInstruments>,
+        (tables, table): (Arc<Tables>, Arc<TableInstruments>),
     ) -> RegionInstruments {
         let counts = Arc::default();
         let places = (tally.join(&counts), table.tally.join(&counts));
-        RegionInstruments { server, table, counts, tally, places }
+        RegionInstruments { server, table, tables, counts, tally, places }
     }
 
     /// Those of the server.
@@ -159,9 +155,7 @@ impl RegionInstruments {
 
     /// An operation ended that took so long.
     pub fn note(&self, operation: Operation, took: Duration) {
-        let (of_server, of_table) = self.times(operation);
-        of_server.record(took);
-        of_table.record(took);
+        self.times(operation).record(took);
         match operation {
             Operation::Put | Operation::PutBatch => self.counts.increment(|of| &of.puts),
             Operation::Delete | Operation::DeleteBatch => self.counts.increment(|of| &of.deletes),
@@ -185,30 +179,44 @@ impl RegionInstruments {
     }
 
     /// So many Gets ended, at least one, each of which took so long.
+    #[inline]
     pub fn note_gets(&self, gets: u32, took: Duration) {
-        self.server.get.record_many(took, gets);
         self.table.latencies.get.record_many(took, gets);
         if took > SLOW {
             self.server.slow_gets.add(u64::from(gets));
         }
     }
 
+    /// A call of `Get` ended well that took so long, read so many capacity units and was worked on for so long.
+    #[inline]
+    pub fn note_get(&self, took_nanos: u64, read_units: u64, work_nanos: u64) {
+        self.table.latencies.get.record_nanos(took_nanos);
+        if took_nanos > SLOW.as_nanos() as u64 {
+            self.server.slow_gets.increment();
+        }
+        if let Some(own) = self.counts.own() {
+            own.read_units.add(read_units);
+            own.work_nanos.add(work_nanos);
+        }
+    }
+
     /// A call of a scan ended that took so long, and answered with so many bytes of cells.
     pub fn note_scan(&self, took: Duration, bytes: u64) {
-        self.server.scan_time.record(took);
         self.table.latencies.scan_time.record(took);
-        self.server.scan_size.record(bytes);
         self.table.latencies.scan_size.record(bytes);
         self.counts.increment(|of| &of.scans);
     }
 
     /// A part of a call ended that used this.
+    #[inline]
     pub fn note_usage(&self, usage: &Usage) {
-        let Some(own) = self.counts.own() else { return };
-        usage.add_to(&own.read_units, &own.write_units, &own.work_nanos);
+        if let Some(own) = self.counts.own() {
+            usage.add_to(&own.read_units, &own.write_units, &own.work_nanos);
+        }
     }
 
     /// So many rows were read by Gets.
+    #[inline]
     pub(crate) fn note_rows_got(&self, rows: u64) {
         if rows > 0 {
             self.counts.add(|of| &of.gets, rows);
@@ -280,18 +288,19 @@ impl RegionInstruments {
         self.counts.add(|of| &of.compacted_files, compaction.input_files);
     }
 
-    fn times(&self, operation: Operation) -> (&Times, &Times) {
-        let (server, table) = (&self.server, &self.table.latencies);
+    /// The server's times are those of its tables ([`Tables`]).
+    fn times(&self, operation: Operation) -> &Times {
+        let table = &self.table.latencies;
         match operation {
-            Operation::Put => (&server.put, &table.put),
-            Operation::PutBatch => (&server.put_batch, &table.put_batch),
-            Operation::Delete => (&server.delete, &table.delete),
-            Operation::DeleteBatch => (&server.delete_batch, &table.delete_batch),
-            Operation::Increment => (&server.increment, &table.increment),
-            Operation::Append => (&server.append, &table.append),
-            Operation::CheckAndPut => (&server.check_and_put, &table.check_and_put),
-            Operation::CheckAndDelete => (&server.check_and_delete, &table.check_and_delete),
-            Operation::CheckAndMutate => (&server.check_and_mutate, &table.check_and_mutate),
+            Operation::Put => &table.put,
+            Operation::PutBatch => &table.put_batch,
+            Operation::Delete => &table.delete,
+            Operation::DeleteBatch => &table.delete_batch,
+            Operation::Increment => &table.increment,
+            Operation::Append => &table.append,
+            Operation::CheckAndPut => &table.check_and_put,
+            Operation::CheckAndDelete => &table.check_and_delete,
+            Operation::CheckAndMutate => &table.check_and_mutate,
         }
     }
 

@@ -1,25 +1,22 @@
 //! What reads find in a store: counted by whoever reads, told to the store when he is done.
 
-use std::sync::atomic::AtomicU64;
-use std::sync::atomic::Ordering::Relaxed;
-
-use base::metrics::Counts;
+use base::metrics::{Count, Counts};
 use hfile::FiltersAsked;
 
-/// What a store counts for itself.
-#[derive(Debug, Default)]
-#[repr(align(128))]
-pub(crate) struct StoreCounts {
-    /// Rows all of whose cells that were read came from memory.
-    pub(crate) memstore_reads: AtomicU64,
-    /// Rows with cells from files.
-    pub(crate) mixed_reads: AtomicU64,
-    /// Looks into filters.
-    pub(crate) filter_looks: AtomicU64,
-    /// Those that said no.
-    pub(crate) filter_negatives: AtomicU64,
-    /// Files without a filter, which would have been asked.
-    pub(crate) filters_missing: AtomicU64,
+base::counts! {
+    /// What a store counts for itself.
+    pub(crate) struct StoreCounts {
+        /// Rows all of whose cells that were read came from memory.
+        memstore_reads,
+        /// Rows with cells from files.
+        mixed_reads,
+        /// Looks into filters.
+        filter_looks,
+        /// Those that said no.
+        filter_negatives,
+        /// Files without a filter, which would have been asked.
+        filters_missing,
+    }
 }
 
 /// Where the cells are that were read of a row.
@@ -90,12 +87,7 @@ impl StoreReads {
     }
 
     fn add_to(self, own: &StoreCounts) {
-        let add = |count: &AtomicU64, more: u32| {
-            // Mostly one of them is not 0, and a look is cheaper than a change.
-            if more > 0 {
-                count.fetch_add(u64::from(more), Relaxed);
-            }
-        };
+        let add = |count: &Count, more: u32| count.add(more.into());
         add(&own.memstore_reads, self.memstore);
         add(&own.mixed_reads, self.mixed);
         if !self.filters.is_none() {

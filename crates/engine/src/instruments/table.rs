@@ -2,12 +2,15 @@
 
 use std::time::Duration;
 
+use cell::schema::TableName;
+
 use crate::instruments::files::{CompactionPlaces, FlushPlaces};
 use crate::instruments::region::Usage;
 use crate::instruments::tally::Tally;
 
 /// What the regions of a table count.
 pub struct TableInstruments {
+    pub(super) table: TableName,
     /// How long what clients asked took.
     pub latencies: TableLatencies,
     /// What became of their cells.
@@ -17,8 +20,9 @@ pub struct TableInstruments {
 
 impl TableInstruments {
     /// Nothing counted yet; `now` is a time of the monotonic clock.
-    pub fn begin(now: Duration) -> TableInstruments {
+    pub fn begin(table: &TableName, now: Duration) -> TableInstruments {
         TableInstruments {
+            table: table.clone(),
             latencies: TableLatencies::begin(now),
             work: TableWork::begin(now),
             tally: Tally::default(),

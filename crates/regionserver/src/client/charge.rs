@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use base::env::Clock;
 use base::metrics::COUNTING;
 use base::spent;
 use engine::Region;
@@ -24,9 +23,9 @@ impl Charge {
         Charge { work_before: 0 }
     }
 
-    /// For a part that begins now.
-    pub(super) fn from_now(clock: &dyn Clock) -> Charge {
-        Charge { work_before: spent::work_nanos_until(clock.monotonic()) }
+    /// For a part that begins now, at `now`.
+    pub(super) fn from(now: Duration) -> Charge {
+        Charge { work_before: spent::work_nanos_until(now) }
     }
 
     /// The part ends at `now`, having read and written what `operation` was told. Callers in the same process are charged
@@ -39,17 +38,29 @@ impl Charge {
         now: Duration,
     ) {
         let Some(caller) = &context.caller else { return };
-        if !COUNTING {
-            return;
+        if COUNTING {
+            let usage = self.usage(server, operation, now);
+            region.instruments().note_usage(&usage);
+            caller.note_usage(&usage);
         }
+    }
+
+    /// Of a part that only read and ends at `now`, for who charges it himself: units read, and nanoseconds worked.
+    #[inline]
+    pub(super) fn of_reads(self, server: &RegionServer, operation: &Operation, now: Duration) -> (u64, u64) {
+        let (read_unit_bytes, _) = server.options().unit_bytes;
+        let work_nanos = spent::work_nanos_until(now).saturating_sub(self.work_before);
+        (units(operation.bytes_read(), read_unit_bytes), work_nanos)
+    }
+
+    /// What the part used that ends at `now`.
+    fn usage(self, server: &RegionServer, operation: &Operation, now: Duration) -> Usage {
         let (read_unit_bytes, write_unit_bytes) = server.options().unit_bytes;
-        let usage = Usage {
+        Usage {
             read_units: units(operation.bytes_read(), read_unit_bytes),
             write_units: units(operation.bytes_written(), write_unit_bytes),
             work_nanos: spent::work_nanos_until(now).saturating_sub(self.work_before),
-        };
-        region.instruments().note_usage(&usage);
-        caller.note_usage(&usage);
+        }
     }
 }
 

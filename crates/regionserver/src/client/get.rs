@@ -4,9 +4,11 @@
 pub(super) mod fuzzing;
 mod request;
 
+use std::mem::ManuallyDrop;
 use std::time::Duration;
 
 use base::metrics::COUNTING;
+use base::spent::{self, nanos};
 use cell::query::Get;
 use engine::Region;
 use engine::region::Reads;
@@ -19,17 +21,17 @@ use super::charge::Charge;
 use super::results::{ResultForm, Results, RowResult};
 use super::{Answered, CallContext};
 use crate::errors::java_exception;
-use crate::quotas::Planned;
+use crate::quotas::{Operation, Planned};
 use crate::server::RegionServer;
 use crate::users::Caller;
 pub(super) use request::GetRequest;
 
-/// Answers a `Get`, and says when it was done by the monotonic clock if that is known.
+/// Answers a `Get`.
 pub(super) async fn get(
     server: &RegionServer,
     request: &GetRequest,
     context: CallContext,
-) -> Answer<(Answered<proto::GetResponse>, Option<Duration>)> {
+) -> Answer<Answered<proto::GetResponse>> {
     let region = server.regions().find(&request.region)?;
     let timed = TimedGet::begin(server, &region, &context);
     let mut quota = server.admit(&context, &region, || Planned { gets: 1, ..Planned::default() })?;
@@ -39,15 +41,12 @@ pub(super) async fn get(
     let from = &mut RowsFrom::Region(&region);
     let result = read(server, from, &get, context.get_form, &mut cells).await?;
     quota.has_read(cells.len() + result_bytes(&result));
-    let ended = timed.end();
-    if let Some(now) = ended {
-        Charge::for_call().end((server, &region), &context, &quota, now);
-    }
-    Ok(((proto::GetResponse { result: Some(result) }, cells), ended))
+    timed.end(&quota);
+    Ok((proto::GetResponse { result: Some(result) }, cells))
 }
 
-/// A call of `Get` that is under way; its region's instruments are told how long it took when it ends or, if it fails, when it is
-/// dropped.
+/// A call of `Get` that is under way. Its region and its user are told how long it took, and what it used, when it ends; if it
+/// fails, how long it took, when it is dropped.
 struct TimedGet<'a> {
     server: &'a RegionServer,
     region: &'a Region,
@@ -61,28 +60,41 @@ impl<'a> TimedGet<'a> {
         TimedGet { server, region, caller: context.caller.as_deref(), begun }
     }
 
-    /// The row was read: when, if anything is counted.
-    fn end(self) -> Option<Duration> {
-        let ended = COUNTING.then(|| self.note());
-        // It was noted.
-        std::mem::forget(self);
-        ended
+    /// The row was read, and `operation` was told of it.
+    #[inline]
+    fn end(self, operation: &Operation) {
+        // It is noted here, and not when it is dropped.
+        let of = ManuallyDrop::new(self);
+        if !COUNTING {
+            return;
+        }
+        let (ended, took_nanos) = of.ended();
+        match of.caller {
+            Some(caller) => {
+                let (units, work_nanos) = Charge::for_call().of_reads(of.server, operation, ended);
+                of.region.instruments().note_get(took_nanos, units, work_nanos);
+                caller.note_get(took_nanos, units, work_nanos);
+                spent::end(ended);
+            }
+            None => of.region.instruments().note_gets(1, Duration::from_nanos(took_nanos)),
+        }
     }
 
-    fn note(&self) -> Duration {
-        let ended = self.server.env().clock.monotonic();
-        let took = ended.saturating_sub(self.begun);
-        self.region.instruments().note_gets(1, took);
-        if let Some(caller) = self.caller {
-            caller.note_gets(1, took);
-        }
-        ended
+    /// When it ended, and how many nanoseconds it took.
+    #[inline]
+    fn ended(&self) -> (Duration, u64) {
+        let now = self.server.env().clock.monotonic();
+        (now, nanos(now).saturating_sub(nanos(self.begun)))
     }
 }
 
 impl Drop for TimedGet<'_> {
     fn drop(&mut self) {
-        self.note();
+        let took = Duration::from_nanos(self.ended().1);
+        self.region.instruments().note_gets(1, took);
+        if let Some(caller) = self.caller {
+            caller.note_gets(1, took);
+        }
     }
 }
 

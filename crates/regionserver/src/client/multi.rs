@@ -13,6 +13,7 @@ pub(super) mod fuzzing;
 mod parts;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use base::budget::Share;
 use bytes::Bytes;
@@ -73,6 +74,7 @@ pub(super) async fn multi(
         block: CellBlock::with_room(rows_read.saturating_mul(SMALL_ROW_BYTES)),
         share: Share::of(server.answers()),
         actions: 0,
+        looked_at: None,
     };
     let mut response = MultiAnswer::default();
     let old_condition = request.rest.condition.as_ref();
@@ -110,6 +112,8 @@ struct Answering<'a> {
     share: Share,
     // Looked at so far.
     actions: usize,
+    // The clock, where nothing was done since but taking Gets from the request.
+    looked_at: Option<Duration>,
 }
 
 /// What few actions come to is boxed: the future of a call is moved, and those of Gets should not pay for all others.
@@ -121,7 +125,9 @@ impl Answering<'_> {
         action: &RegionParts,
         condition: Option<&proto::Condition>,
     ) -> Answer<RegionAnswer> {
-        let charge = Charge::from_now(&*self.server.env().clock);
+        let begun = self.server.env().clock.monotonic();
+        self.looked_at = Some(begun);
+        let charge = Charge::from(begun);
         let found = self.server.regions().find(&action.rest.region.value);
         let found = found.and_then(|region| {
             self.quota = self.server.admit(&self.context, &region, || planned(action))?;
@@ -133,7 +139,7 @@ impl Answering<'_> {
                     true => Box::pin(self.atomic(&region, action, condition)).await,
                     false => Ok(self.each(&region, action).await?),
                 };
-                let now = self.server.env().clock.monotonic();
+                let now = self.looked_at.take().unwrap_or_else(|| self.server.env().clock.monotonic());
                 charge.end((self.server, &region), &self.context, &self.quota, now);
                 outcome
             }
@@ -149,6 +155,7 @@ impl Answering<'_> {
     async fn pause(&mut self) {
         self.actions += 1;
         if self.actions.is_multiple_of(ACTIONS_PER_TURN) {
+            self.looked_at = None;
             tokio::task::yield_now().await;
         }
     }
@@ -160,6 +167,7 @@ impl Answering<'_> {
         action: &RegionParts,
         condition: Option<&proto::Condition>,
     ) -> Answer<RegionAnswer> {
+        self.looked_at = None;
         // All are converted even behind an error, so that every action's cells are taken.
         let mut mutations = Ok(Vec::new());
         for action in action.actions() {
@@ -262,6 +270,7 @@ impl Answering<'_> {
         batch: &mut Gathered,
         answer: &mut RegionAnswer,
     ) {
+        self.looked_at = None;
         if let Some(call) = &action.service_call {
             self.carry_out(batch, region, answer).await;
             let called = Box::pin(endpoints::call(self.server, region, call, self.context.timeout)).await;
@@ -285,7 +294,8 @@ impl Answering<'_> {
             return;
         }
         let clock = &self.server.env().clock;
-        let (begun, count) = (clock.monotonic(), gets.len() as u32);
+        let begun = self.looked_at.take().unwrap_or_else(|| clock.monotonic());
+        let count = gets.len() as u32;
         let mut reads = region.reads(gets.iter().map(|(_, get)| get));
         for (at, (index, get)) in gets.drain(..).enumerate() {
             match self.get_now(&mut reads, at, &get) {
@@ -297,10 +307,12 @@ impl Answering<'_> {
             }
         }
         // They were read together, so that none has a time of its own.
-        let took = clock.monotonic().saturating_sub(begun);
-        region.instruments().note_gets(count, took / count);
+        let ended = clock.monotonic();
+        let took = ended.saturating_sub(begun) / count;
+        self.looked_at = Some(ended);
+        region.instruments().note_gets(count, took);
         if let Some(caller) = &self.context.caller {
-            caller.note_gets(count, took / count);
+            caller.note_gets(count, took);
         }
     }
 
@@ -379,7 +391,7 @@ impl Answering<'_> {
     }
 
     /// Carries out what was gathered, and adds an entry for each.
-    async fn carry_out(&self, batch: &mut Gathered, region: &Region, answer: &mut RegionAnswer) {
+    async fn carry_out(&mut self, batch: &mut Gathered, region: &Region, answer: &mut RegionAnswer) {
         let Gathered { indexes, mutations, .. } = std::mem::take(batch);
         if mutations.is_empty() {
             return;
@@ -387,7 +399,7 @@ impl Answering<'_> {
         let timed = Timed::begin(self.server, region, self.context.caller.as_deref());
         let kinds = Kinds::of(&mutations);
         let outcomes = Box::pin(region.batch(mutations)).await;
-        timed.end_batch(kinds);
+        self.looked_at = Some(timed.end_batch(kinds));
         for (index, outcome) in indexes.into_iter().zip(outcomes) {
             let outcome = outcome.map(|()| proto::Result::default());
             answer.push_outcome(index, outcome.map_err(|error| java_exception(&error)));

@@ -1,5 +1,6 @@
 //! `Mutate`: a change of one row, perhaps on a condition.
 
+use base::spent;
 use bytes::Bytes;
 use cell::mutation::Mutation;
 use rpc::CellBlock;
@@ -32,15 +33,20 @@ pub(super) async fn mutate(
     let mutation = from_proto::mutation(&request.mutation, &mut cells, request.nonce_group())?;
     quota.has_written(mutation_bytes(&mutation));
     let condition = request.condition.as_ref().map(from_proto::condition).transpose()?;
-    let caller = context.caller.as_deref();
-    if let Some(caller) = caller {
+    if let Some(caller) = &context.caller {
         caller.note_changes(1);
     }
     server.hotspots().note(&region, &mutation.row);
     let mut response = proto::MutateResponse::default();
     let mut block = CellBlock::new();
-    let (timed, kind) = (Timed::begin(server, &region, caller), mutation.kind);
-    let charge = |now| Charge::for_call().end((server, &region), &context, &quota, now);
+    let (timed, kind) = (Timed::of_call(server, &region, &context), mutation.kind);
+    let charge = |ended| {
+        Charge::for_call().end((server, &region), &context, &quota, ended);
+        // A caller in the same process has more to do.
+        if context.caller.is_some() {
+            spent::end(ended);
+        }
+    };
     if condition.is_none() && !kind.reads() {
         let written = region.batch_atomic(vec![mutation]).await;
         charge(timed.end(kind));

@@ -13,7 +13,6 @@ use wire::service::refuse_client;
 
 use super::results::ResultForm;
 use super::{CallContext, endpoints, get, malformed, multi, mutate, scan};
-use crate::instruments::RequestInstruments;
 use crate::server::RegionServer;
 use crate::users::Caller;
 
@@ -45,24 +44,34 @@ impl Service for ClientRpc {
         let server = self.server.clone();
         let context = context(&call, self.caller.clone());
         let Call { method, param, cells, .. } = call;
-        count(server.requests(), method.as_bytes());
+        let requests = self.server.requests();
         // A future for each method, so that a small call does not pay for the largest one's.
         match method.as_bytes() {
-            b"Get" => boxed(async move {
-                let (answered, ended) = get::get(&server, &get::GetRequest::of(param)?, context).await?;
-                Ok(Reply { ended, ..reply(answered)? })
-            }),
-            b"Mutate" => {
-                boxed(async move { reply(mutate::mutate(&server, &decode(param)?, cells, context).await?) })
+            b"Get" => {
+                requests.gets.increment();
+                boxed(async move { reply(get::get(&server, &get::GetRequest::of(param)?, context).await?) })
             }
-            b"Multi" => boxed(async move {
-                let (message, cells) = multi::multi(&server, param, cells, context).await?;
-                Ok(Reply { message, cells, ended: None })
-            }),
-            b"Scan" => boxed(async move {
-                let (message, cells) = scan::scan(&server, &decode(param)?, context).await?.finish();
-                Ok(Reply { message, cells, ended: None })
-            }),
+            b"Mutate" => {
+                requests.mutates.increment();
+                boxed(async move {
+                    let request = decode(param)?;
+                    reply(mutate::mutate(&server, &request, cells, context).await?)
+                })
+            }
+            b"Multi" => {
+                requests.multis.increment();
+                boxed(async move {
+                    let (message, cells) = multi::multi(&server, param, cells, context).await?;
+                    Ok(Reply { message, cells })
+                })
+            }
+            b"Scan" => {
+                requests.scans.increment();
+                boxed(async move {
+                    let (message, cells) = scan::scan(&server, &decode(param)?, context).await?.finish();
+                    Ok(Reply { message, cells })
+                })
+            }
             b"ExecService" => boxed(async move {
                 let response = endpoints::exec_service(&server, &decode(param)?, context.timeout).await?;
                 reply((response, CellBlock::new()))
@@ -73,18 +82,6 @@ impl Service for ClientRpc {
             }
         }
     }
-}
-
-/// Counts a call by its kind.
-fn count(requests: &RequestInstruments, method: &[u8]) {
-    let of_kind = match method {
-        b"Get" => &requests.gets,
-        b"Mutate" => &requests.mutates,
-        b"Multi" => &requests.multis,
-        b"Scan" => &requests.scans,
-        _ => return,
-    };
-    of_kind.increment();
 }
 
 fn boxed(
@@ -123,7 +120,7 @@ fn decode<M: Message + Default>(param: Bytes) -> Answer<M> {
 }
 
 fn reply((message, cells): (impl Message, CellBlock)) -> Answer<Reply> {
-    Ok(Reply { message: message.encode_to_vec().into(), cells, ended: None })
+    Ok(Reply { message: message.encode_to_vec().into(), cells })
 }
 
 /// An exception as the RPC server sends it.

@@ -7,6 +7,7 @@ use engine::Region;
 use engine::instruments::Operation;
 use engine::region::Changed;
 
+use super::CallContext;
 use crate::server::RegionServer;
 use crate::users::Caller;
 
@@ -46,6 +47,16 @@ impl<'a> Timed<'a> {
         caller: Option<&'a Caller>,
     ) -> Timed<'a> {
         Timed { server, region, caller, begun: server.env().clock.monotonic() }
+    }
+
+    /// One that is all that a call asks for, and has been under way since the call was begun.
+    pub(super) fn of_call(
+        server: &'a RegionServer,
+        region: &'a Region,
+        context: &'a CallContext,
+    ) -> Timed<'a> {
+        let begun = context.begun.unwrap_or_else(|| server.env().clock.monotonic());
+        Timed { server, region, caller: context.caller.as_deref(), begun }
     }
 
     fn note(&self, operation: Operation, took: Duration) {

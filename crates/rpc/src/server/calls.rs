@@ -142,7 +142,10 @@ impl Future for Running {
         let begun = clock.monotonic();
         spent::open(spent, begun);
         let polled = ended.poll(cx);
-        spent::add(Phase::Work, clock.monotonic().saturating_sub(begun));
+        // What waits has not ended, whatever it said of a part.
+        let ended = spent::ended().filter(|_| polled.is_ready());
+        let stopped = ended.unwrap_or_else(|| clock.monotonic());
+        spent::add(Phase::Work, stopped.saturating_sub(begun));
         match polled {
             Poll::Pending => {
                 *spent = spent::close();

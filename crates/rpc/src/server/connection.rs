@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use base::env::{Env, Stream};
 use base::metrics::COUNTING;
-use base::spent::{self, Spent};
+use base::spent::{self, nanos};
 use base::{BoxFuture, compression};
 use bytes::Bytes;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -26,8 +26,8 @@ use tracing::{debug, error};
 
 use super::calls::{Begin, Begun, Calls, Done, Work, panicked};
 use super::inbox::{Inbox, Next};
-use super::instruments::CallInstruments;
-use super::observer::{EndedCall, Leaving};
+use super::instruments::{CallCounts, CallSpan};
+use super::observer::{EndedCall, Leaving, Watch, WatchBounds};
 use super::outbox::Outbox;
 use super::pace::Pace;
 use super::{Server, ServerOptions, Shared};
@@ -69,6 +69,7 @@ pub(super) async fn serve(
         inbox: Inbox::new(server.options.max_request_bytes, server.shared.requests()),
         outbox: Outbox::default(),
         leaving: Leaving::default(),
+        bounds: server.options.watch.as_ref().map_or(WatchBounds::NONE, Watch::bounds),
         unread: Share::of(server.shared.answers()),
         shared: &server.shared,
         instruments: &server.instruments,
@@ -76,6 +77,7 @@ pub(super) async fn serve(
         phase: Phase::Open,
         read_at: Duration::ZERO,
         now: Duration::ZERO,
+        ended: None,
         moved_at: server.env.clock.monotonic(),
         sending: Paces::default(),
         receiving: Paces::default(),
@@ -113,7 +115,7 @@ struct Connection<'a> {
     env: &'a Env,
     options: &'a ServerOptions,
     shared: &'a Arc<Shared>,
-    instruments: &'a CallInstruments,
+    instruments: &'a CallCounts,
     stream: Box<dyn Stream>,
     service: Arc<dyn Service>,
     info: Arc<ConnectionInfo>,
@@ -121,6 +123,8 @@ struct Connection<'a> {
     outbox: Outbox,
     // Those of its answers that may take long.
     leaving: Leaving,
+    // From where on calls are told of.
+    bounds: WatchBounds,
     // What is in `outbox`, in the server's number.
     unread: Share,
     running: Calls,
@@ -129,6 +133,8 @@ struct Connection<'a> {
     read_at: Duration,
     // The clock, when it was last looked at.
     now: Duration,
+    // When a call of this turn ended, the last one, if anything is counted.
+    ended: Option<Duration>,
     // When the socket last took or gave anything.
     moved_at: Duration,
     // Whether the client takes its answers, and goes on with a frame.
@@ -200,8 +206,13 @@ impl Connection<'_> {
             self.instruments.sent.add(self.outbox.sent_bytes() - sent_before);
         }
         self.unread.set(self.outbox.unsent());
+        let ended = self.ended.take();
         if read || sent {
-            self.moved_at = self.env.clock.monotonic();
+            // Clients are judged by seconds, so that the end of a call is near enough; the way of a long answer is told of.
+            self.moved_at = match ended {
+                Some(ended) if self.leaving.is_empty() => ended,
+                _ => self.env.clock.monotonic(),
+            };
             self.leaving.sent(self.outbox.sent_bytes(), self.moved_at, self.options.watch.as_ref());
         }
         Ok(read || finished || sent)
@@ -359,7 +370,7 @@ impl Connection<'_> {
                 return self.fail(call_id, &failure);
             }
         };
-        spent::open(&Spent::default(), self.now);
+        spent::begin(self.now);
         if let Some(compressor) = self.info.compressor {
             let clock = &*self.env.clock;
             match spent::took(spent::Phase::Decode, clock, || self.expand(&request.cells, compressor)) {
@@ -435,7 +446,6 @@ impl Connection<'_> {
 
     fn finish(&mut self, Done { call, outcome, was_ready }: Done) {
         self.inbox.done(call.cost);
-        let ended = outcome.as_ref().ok().and_then(|reply| reply.ended);
         let mut failure = None;
         if let Err(failed) = &outcome {
             self.instruments.count_failure(&failed.class);
@@ -455,36 +465,32 @@ impl Connection<'_> {
         if !COUNTING {
             return;
         }
-        self.now = ended.unwrap_or_else(|| self.env.clock.monotonic());
+        // The next call of the same bytes begins now.
+        self.now = spent::ended().unwrap_or_else(|| self.env.clock.monotonic());
+        self.ended = Some(self.now);
         let response_len = self.outbox.unsent() - unsent_before;
-        self.count(&call, response_len);
-        self.watch(call, was_ready, response_len, failure);
+        let received = nanos(call.received);
+        let took_nanos = nanos(self.now).saturating_sub(received);
+        let queued_nanos = nanos(call.begun).saturating_sub(received);
+        let request_len = call.request_len;
+        self.instruments.note(&CallSpan { queued_nanos, took_nanos, request_len, response_len });
+        if self.bounds.are_passed(took_nanos, response_len)
+            && let Some(watch) = &self.options.watch
+        {
+            self.tell(watch, call, was_ready, response_len, failure);
+        }
     }
 
-    /// Counts a call that ended just now.
-    fn count(&self, call: &Begun, response_len: usize) {
-        let Begun { received, begun, request_len, .. } = *call;
-        self.instruments.queue_time.record(begun.saturating_sub(received));
-        self.instruments.process_time.record(self.now.saturating_sub(begun));
-        self.instruments.total_time.record(self.now.saturating_sub(received));
-        self.instruments.request_size.record(request_len as u64);
-        self.instruments.response_size.record(response_len as u64);
-    }
-
-    /// Tells of a call that ended just now, if it took long or gave much; if it still may, when its answer has gone.
-    fn watch(
+    /// Tells of a call that ended just now, and took long or gave much; if it still may have, when its answer has gone.
+    #[cold]
+    fn tell(
         &mut self,
+        watch: &Watch,
         call: Begun,
         was_ready: bool,
         response_len: usize,
         failure: Option<Cow<'static, str>>,
     ) {
-        let Some(watch) = &self.options.watch else { return };
-        let is_followed = EndedCall::is_followed(response_len);
-        let took = self.now.saturating_sub(call.received);
-        if !is_followed && !watch.concerns(took, response_len) {
-            return;
-        }
         let mut spent = spent::close();
         if was_ready {
             spent.add(spent::Phase::Work, self.now.saturating_sub(call.begun));
@@ -502,7 +508,7 @@ impl Connection<'_> {
             spent,
             failure,
         };
-        match is_followed {
+        match EndedCall::is_followed(response_len) {
             true => self.leaving.push(self.outbox.sent_bytes() + self.outbox.unsent() as u64, ended),
             false => watch.observer.ended(&ended),
         }

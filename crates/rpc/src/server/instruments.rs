@@ -1,4 +1,14 @@
 //! What a server counts of its calls, under HBase's names.
+//!
+//! All of it is counted in one place, when a call has ended ([`CallCounts::note`], which
+//! [`connection`](super::connection) calls) or was not begun. Most calls are begun as soon as they are read. How long they
+//! took is noted once and told of three times: as the time that they were at work, as all their time, and as a wait of nothing.
+
+use std::ops::Deref;
+use std::sync::Arc;
+use std::time::Duration;
+
+use base::metrics::{Scope, Source, Times, Told};
 
 base::instruments! {
     /// The calls of a server, as they end.
@@ -52,6 +62,70 @@ base::instruments! {
     }
 }
 
+/// The calls of a server: what is shown of them, and what it is made of.
+pub struct CallCounts {
+    shown: CallInstruments,
+    // How long calls took that did not wait.
+    at_once: Arc<Times>,
+}
+
+/// A call that ended.
+pub(super) struct CallSpan {
+    /// How long it waited between being read and being begun.
+    pub(super) queued_nanos: u64,
+    /// How long it took from being read to its end.
+    pub(super) took_nanos: u64,
+    pub(super) request_len: usize,
+    pub(super) response_len: usize,
+}
+
+impl CallCounts {
+    /// Nothing counted yet; `now` is a time of the monotonic clock.
+    pub(super) fn begin(now: Duration) -> CallCounts {
+        let (shown, at_once) = (CallInstruments::begin(now), Arc::new(Times::default()));
+        for times in [&shown.process_time, &shown.total_time] {
+            let of = at_once.clone();
+            times.micros().tells_of(move |tell| tell(Told::Of(of.micros())));
+        }
+        let of = at_once.clone();
+        shown.queue_time.micros().tells_of(move |tell| tell(Told::ZerosFor(of.micros())));
+        CallCounts { shown, at_once }
+    }
+
+    /// A call ended, well or not.
+    #[inline]
+    pub(super) fn note(&self, call: &CallSpan) {
+        match call.queued_nanos {
+            0 => self.at_once.record_nanos(call.took_nanos),
+            queued => {
+                self.queue_time.record_nanos(queued);
+                self.process_time.record_nanos(call.took_nanos.saturating_sub(queued));
+                self.total_time.record_nanos(call.took_nanos);
+            }
+        }
+        self.request_size.record(call.request_len as u64);
+        self.response_size.record(call.response_len as u64);
+    }
+}
+
+impl Deref for CallCounts {
+    type Target = CallInstruments;
+    fn deref(&self) -> &CallInstruments {
+        &self.shown
+    }
+}
+
+impl Source for CallCounts {
+    fn show(&self, scope: &mut Scope<'_>) {
+        self.shown.show(scope);
+    }
+
+    fn roll(&self) {
+        self.shown.roll();
+        self.at_once.micros().roll();
+    }
+}
+
 impl CallInstruments {
     /// A call failed with this Java class.
     pub(super) fn count_failure(&self, class: &str) {
@@ -80,9 +154,29 @@ impl CallInstruments {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
+
+    #[test]
+    fn a_call_is_in_three_times_whether_it_waited_or_not() {
+        let calls = CallCounts::begin(Duration::ZERO);
+        let call = |queued_us: u64, took_us: u64| CallSpan {
+            queued_nanos: queued_us * 1000,
+            took_nanos: took_us * 1000,
+            request_len: 10,
+            response_len: 20,
+        };
+        calls.note(&call(0, 100));
+        calls.note(&call(20, 300));
+        calls.roll();
+        let told = |times: &Times| {
+            let interval = times.micros().interval();
+            (times.micros().count(), times.micros().sum(), interval.min(), interval.max())
+        };
+        assert_eq!(told(&calls.queue_time), (2, 20, 0, 20));
+        assert_eq!(told(&calls.process_time), (2, 380, 100, 280));
+        assert_eq!(told(&calls.total_time), (2, 400, 100, 300));
+        assert_eq!((calls.request_size.bytes().sum(), calls.response_size.bytes().sum()), (20, 40));
+    }
 
     #[test]
     fn failures_are_counted_by_their_kind() {

@@ -6,7 +6,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use base::spent::Spent;
+use base::spent::{Spent, nanos};
 use bytes::Bytes;
 
 use crate::call::{ConnectionInfo, Method};
@@ -80,8 +80,16 @@ impl EndedCall {
 }
 
 impl Watch {
+    /// From where on a call may be one to tell of, as a connection looks at it for each.
+    pub(super) fn bounds(&self) -> WatchBounds {
+        WatchBounds {
+            nanos: self.slow.map_or(u64::MAX, nanos),
+            response_len: self.large_bytes.unwrap_or(usize::MAX).min(FOLLOWED_LEN - 1),
+        }
+    }
+
     /// Whether a call took long, or gave much.
-    pub(super) fn concerns(&self, took: Duration, response_len: usize) -> bool {
+    fn concerns(&self, took: Duration, response_len: usize) -> bool {
         self.slow.is_some_and(|slow| took > slow)
             || self.large_bytes.is_some_and(|large| response_len > large)
     }
@@ -93,6 +101,24 @@ impl Watch {
     }
 }
 
+/// Bounds within which a call concerns nobody.
+#[derive(Clone, Copy)]
+pub(super) struct WatchBounds {
+    nanos: u64,
+    response_len: usize,
+}
+
+impl WatchBounds {
+    /// No call is told of.
+    pub(super) const NONE: WatchBounds = WatchBounds { nanos: u64::MAX, response_len: usize::MAX };
+
+    /// Whether a call took long or gave much, or may still take long until its answer has gone.
+    #[inline]
+    pub(super) fn are_passed(self, took_nanos: u64, response_len: usize) -> bool {
+        took_nanos > self.nanos || response_len > self.response_len
+    }
+}
+
 /// Calls whose long answers are on their way.
 #[derive(Default)]
 pub(super) struct Leaving {
@@ -101,6 +127,11 @@ pub(super) struct Leaving {
 }
 
 impl Leaving {
+    /// Whether there are none.
+    pub(super) fn is_empty(&self) -> bool {
+        self.calls.is_empty()
+    }
+
     /// The answer of `call` ends at `end` of all that is sent.
     pub(super) fn push(&mut self, end: u64, mut call: EndedCall) {
         // Copies: slices of the request would keep all of it in memory, and the server thinks that it is gone.

@@ -61,11 +61,9 @@ impl Service for TestService {
         }
         Box::pin(async move {
             let outcome = match &*call.method {
-                "Echo" => Ok(Reply {
-                    message: call.param.clone(),
-                    cells: CellBlock::from(call.cells.clone()),
-                    ..Reply::default()
-                }),
+                "Echo" => {
+                    Ok(Reply { message: call.param.clone(), cells: CellBlock::from(call.cells.clone()) })
+                }
                 "Wait" => {
                     gate.notified().await;
                     Ok(Reply::message(call.param.clone()))
@@ -83,7 +81,7 @@ impl Service for TestService {
                     let len = u32::from_be_bytes(call.param[..4].try_into().unwrap());
                     let mut cells = CellBlock::new();
                     cells.push(Bytes::from(vec![7; len as usize]));
-                    Ok(Reply { message: Bytes::from_static(b"m"), cells, ended: None })
+                    Ok(Reply { message: Bytes::from_static(b"m"), cells })
                 }
                 "Fail" => Err(Failure {
                     location: Some(("h1".into(), 16020)),

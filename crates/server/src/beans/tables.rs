@@ -132,7 +132,7 @@ impl Source for Latencies {
     }
 
     fn roll(&self) {
-        self.server.instruments().tables().iter().for_each(|(_, of)| of.latencies.roll());
+        self.server.instruments().roll_latencies();
     }
 }
 

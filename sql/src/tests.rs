@@ -404,7 +404,10 @@ async fn what_cannot_be_done_is_told_with_what_can() {
 /// A join of a few rows with themselves made thousands of millions, and its thread did nothing else meanwhile: who cancelled waited
 /// for all of them.
 #[tokio::test]
-#[allow(clippy::disallowed_methods, reason = "as a connection's own select, of which no environment is at hand")]
+#[allow(
+    clippy::disallowed_methods,
+    reason = "as a connection's own select, of which no environment is at hand"
+)]
 async fn a_large_join_can_be_cancelled() {
     let (engine, _) = engine().await;
     for condition in ["a.id > b.id AND c.id > d.id AND a.i > d.i", "true"] {

@@ -2,7 +2,7 @@
 //!
 //! * [`facts`]: what a choice knows of a file, of its store and of the moment;
 //! * [`settings`]: HBase's keys, of the family over those of the table over those of the site;
-//! * [`select`]: the choice, as every policy but [`fifo`] makes it: what is eligible, whether it is a major compaction,
+//! * [`mod@select`]: the choice, as every policy but [`fifo`] makes it: what is eligible, whether it is a major compaction,
 //!   and how many files at most;
 //! * [`exploring`], [`ratio`]: the runs of files that a minor compaction takes;
 //! * [`major`]: when everything is due to be rewritten;

@@ -7,7 +7,7 @@
 //! * [`identity`]: whose directory it is: `hbase.version`, `hbase.id`, and the mark that this project made it;
 //! * [`descriptor`]: table descriptors; [`region`]: `.regioninfo` and sequence id files;
 //! * [`table`]: making, listing and removing tables; [`store`]: names and lists of store files;
-//! * [`link`]: files that two tables have; [`reference`]: files that two regions have a part of each;
+//! * [`link`]: files that two tables have; [`mod@reference`]: files that two regions have a part of each;
 //! * [`daughter`]: regions made of the files of others; [`snapshot`]: which files a table had at a moment;
 //! * [`archive`]: files that nobody needs go there, none is deleted in place; [`cleaning`]: which of them may be removed.
 //!

@@ -56,7 +56,7 @@ impl<P: Zeroed> Default for Counts<P> {
     }
 }
 
-/// Declares a struct of counts, for [`Counts`](crate::metrics::Counts).
+/// Declares a struct of counts, for [`Counts`].
 #[macro_export]
 macro_rules! counts {
     (

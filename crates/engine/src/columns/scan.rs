@@ -119,7 +119,7 @@ impl ColumnScan {
     /// Begins a scan of the part of `wanted` that lies in `region`, at the newest read point.
     ///
     /// # Errors
-    /// [`Error::NotServing`], [`Error::NoSuchFamily`].
+    /// [`Error::NotServing`](crate::error::Error::NotServing), [`Error::NoSuchFamily`](crate::error::Error::NoSuchFamily).
     pub fn new(region: &Arc<Region>, wanted: Wanted) -> Result<ColumnScan> {
         let (view, guard, stores) = region.view_to_scan(&wanted.families)?;
         let has_cells = wanted.columns.iter().any(|column| matches!(column.place, Place::Cell { .. }));

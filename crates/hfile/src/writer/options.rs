@@ -42,7 +42,7 @@ pub struct WriterOptions {
     pub index_entries_min: u32,
     /// When the file is made, milliseconds since the epoch.
     pub create_time_ms: u64,
-    /// Which blocks are set aside for [`Writer::take_kept`].
+    /// Which blocks are set aside for [`Writer::take_kept`](crate::writer::Writer::take_kept).
     pub keep: KeepWritten,
     /// Whether cells are written once more, column by column; of effect only where they are in HBase's usual order.
     pub sidecar: bool,

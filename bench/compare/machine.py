@@ -11,8 +11,10 @@ import os
 import re
 import selectors
 import shutil
+import signal
 import stat
 import subprocess
+import sys
 import time
 
 from javatools import die
@@ -154,6 +156,8 @@ def boot(kernel, first_files):
                # The machine's calendar goes by its instructions as well.
                "-rtc", "base=2024-01-01,clock=vm",
                "-kernel", kernel, "-initrd", first_files, "-append", " ".join(KERNEL_OPTIONS)]
+    # A run that is told to end ends its machine as well.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(2))
     process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     try:
         yield from lines(process.stdout)

@@ -12,7 +12,7 @@ use proto::TableSchema;
 use proto::magic::{with_magic, without_magic};
 
 use crate::store::check_family;
-use crate::{Result, RootDir, corrupt, file};
+use crate::{Error, Result, RootDir, corrupt, file};
 
 pub(crate) const DIR: &str = ".tabledesc";
 const PREFIX: &str = ".tableinfo";
@@ -73,10 +73,8 @@ impl RootDir {
         table: &TableName,
     ) -> Result<Option<TableDescriptor>> {
         let dir = self.table_dir(table).join(DIR);
-        let files = files_in(fs, &dir).await?;
-        let Some((_, status)) = newest(&files) else { return Ok(None) };
-        let path = dir.join(&status.name);
-        let descriptor = decode(&path, &file::read(fs, &path).await?)?;
+        let Some((path, content)) = read_newest(fs, &dir).await? else { return Ok(None) };
+        let descriptor = decode(&path, &content)?;
         if &descriptor.name != table {
             return Err(corrupt(&path, format!("is the descriptor of {}", descriptor.name)));
         }
@@ -114,6 +112,26 @@ pub(crate) async fn write_in(
         fs.delete(&dir.join(&status.name)).await?;
     }
     Ok(())
+}
+
+/// The file that counts. It may be replaced between the look at the directory and the reading (a region opens while
+/// its table is altered), and a look may miss both the old name and the new one; so where there is nothing to read, the
+/// directory is looked at until it is as it was.
+async fn read_newest(fs: &dyn FileSystem, dir: &FilePath) -> Result<Option<(FilePath, Bytes)>> {
+    let mut before = None;
+    loop {
+        let files = files_in(fs, dir).await?;
+        let path = newest(&files).map(|(_, status)| dir.join(&status.name));
+        let is_as_it_was = before.as_ref() == Some(&path);
+        match path {
+            None if is_as_it_was => return Ok(None),
+            None => before = Some(None),
+            Some(path) => match file::read(fs, &path).await {
+                Err(Error::Fs(fs::Error::NotFound { .. })) if !is_as_it_was => before = Some(Some(path)),
+                content => return Ok(Some((path, content?))),
+            },
+        }
+    }
 }
 
 async fn files_in(fs: &dyn FileSystem, dir: &FilePath) -> Result<Vec<(FileName, FileStatus)>> {

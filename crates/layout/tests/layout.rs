@@ -2,12 +2,21 @@
 
 #![allow(clippy::unwrap_used)] // A panic is how a test fails.
 
+use std::cell::Cell;
+use std::path::Path;
+use std::sync::Arc;
+
+use base::pool::Pool;
 use base::testing::SeededRandom;
 use cell::region::RegionInfo;
 use cell::schema::{FamilyDescriptor, TableDescriptor, TableName};
+use fs::local::LocalFs;
 use fs::memory::MemoryFs;
 use fs::{FilePath, FileSystem};
 use layout::{Error, Identity, RootDir};
+
+/// Changes of a descriptor that is read meanwhile.
+const REPLACED: usize = 300;
 
 fn root() -> RootDir {
     RootDir::new(FilePath::root())
@@ -158,6 +167,27 @@ async fn the_newest_whole_descriptor_counts() {
     let files = fs.list(&dir).await.unwrap();
     assert!(files.iter().any(|status| status.name.starts_with(".tableinfo.0000000008.")));
     assert_eq!(files.len(), 2, "only notes are left beside it");
+}
+
+/// A region may open while its table is altered.
+#[tokio::test]
+async fn a_descriptor_is_read_while_it_is_replaced() {
+    let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("descriptor");
+    let fs = LocalFs::create(&dir, Arc::new(Pool::new("fs", 2))).unwrap();
+    root().write_table_descriptor(&fs, &table()).await.unwrap();
+    let replaced = Cell::new(false);
+    let replace = async {
+        for _ in 0..REPLACED {
+            root().write_table_descriptor(&fs, &table()).await.unwrap();
+        }
+        replaced.set(true);
+    };
+    let read = async {
+        while !replaced.get() {
+            assert_eq!(root().read_table_descriptor(&fs, &table_name()).await.unwrap(), table());
+        }
+    };
+    tokio::join!(replace, read);
 }
 
 #[tokio::test]

@@ -11,6 +11,8 @@ use base::env::Env;
 
 /// A start on what a kill left may have a log to replay, on a machine that has other things to do.
 const READY_WITHIN: Duration = Duration::from_secs(60);
+/// Lines of the server's log that a failure tells.
+const LAST_LINES: usize = 30;
 /// Variables of this test that mean nothing to the server.
 const OWN_VARIABLES: [&str; 4] =
     ["GRAMPUS_KILL_CYCLES", "GRAMPUS_KILL_SEED", "GRAMPUS_KILL_BINARY", "GRAMPUS_KEEP_IMAGES"];
@@ -58,11 +60,14 @@ impl Server {
         let reading = tokio::task::spawn_blocking(|| read_address(stdout));
         let Some(read) = env.timeout(READY_WITHIN, reading).await else {
             self.kill();
-            panic!("the server is not ready after {READY_WITHIN:?}; its log: {}", self.log.display());
+            panic!("the server is not ready after {READY_WITHIN:?}; {}", self.last_words());
         };
         let (address, stdout) = read.expect("reading does not panic");
         self.stdout = Some(stdout);
-        address.unwrap_or_else(|| panic!("the server ended at its start; its log: {}", self.log.display()))
+        address.unwrap_or_else(|| {
+            let ended = self.child.wait().expect("a child can be waited for");
+            panic!("the server ended at its start, {ended}; {}", self.last_words())
+        })
     }
 
     /// Sends SIGKILL and waits for the end.
@@ -71,9 +76,17 @@ impl Server {
     /// If it had ended by itself.
     pub fn kill(&mut self) {
         let ended = self.child.try_wait().expect("a child can be asked for");
-        assert_eq!(ended, None, "the server ended by itself; its log: {}", self.log.display());
+        assert_eq!(ended, None, "the server ended by itself; {}", self.last_words());
         self.child.kill().expect("a child can be killed");
         self.child.wait().expect("a child can be waited for");
+    }
+
+    /// The end of its log, which may be gone with the machine when somebody reads of the failure.
+    fn last_words(&self) -> String {
+        let log = std::fs::read_to_string(&self.log).unwrap_or_default();
+        let lines: Vec<&str> = log.lines().collect();
+        let last = &lines[lines.len().saturating_sub(LAST_LINES)..];
+        format!("its log {} ends with\n{}", self.log.display(), last.join("\n"))
     }
 
     /// Its process id.

@@ -376,6 +376,7 @@ impl RegionServer {
     ///
     /// # Errors
     /// `RpcThrottlingException` if one of them is used up.
+    #[inline]
     pub(crate) fn admit(
         &self,
         context: &CallContext,

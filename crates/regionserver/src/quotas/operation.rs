@@ -79,7 +79,7 @@ pub(super) fn admit(
     limits.iter().for_each(|limit| limit.consume(write, read));
     let options = *options;
     let bounded = Bounded { limits, options, write, read, bytes_written: 0, bytes_read: 0, read_available };
-    Ok(Operation { bounded: Some(Box::new(bounded)), ..Operation::unbounded() })
+    Ok(Operation { bytes_read: 0, bytes_written: 0, bounded: Some(Box::new(bounded)) })
 }
 
 impl Operation {
@@ -120,8 +120,19 @@ impl Operation {
     }
 }
 
-impl Drop for Bounded {
+impl Drop for Operation {
+    // In two, so that a call that nothing bounds does not pay for settling.
+    #[inline]
     fn drop(&mut self) {
+        if let Some(bounded) = self.bounded.take() {
+            bounded.settle();
+        }
+    }
+}
+
+impl Bounded {
+    /// Takes from the limits what was used beyond what was taken before, or gives back what was not used.
+    fn settle(&self) {
         let difference = |bytes, taken: Usage, unit_bytes| Usage {
             requests: 0,
             bytes: bytes - taken.bytes,

@@ -41,14 +41,15 @@ pub enum Told<'a> {
 #[repr(C)]
 struct Part {
     sum: Count,
-    // Since the last look, and one more than they are: 0 if there was none.
-    min: AtomicU64,
-    max: AtomicU64,
+    // Of those since the last look, so that 0 says that there was none: the complement of the least, and one more than the
+    // greatest.
+    least: AtomicU64,
+    above: AtomicU64,
     // Whether there was ever any.
     is_used: AtomicU64,
-    // Of those that are often the same, the last one, one more than it is (0 if it is to be noted like any), and its bucket.
+    // Of those that are often the same, the last one and one more than its bucket; 0 if the next one is to be noted like any.
     last: AtomicU64,
-    last_bucket: AtomicU64,
+    above_last_bucket: AtomicU64,
     // They may wrap: only differences are looked at.
     counts: [AtomicU32; BUCKETS],
 }
@@ -64,18 +65,17 @@ impl Part {
         // Not by fetch_add, as in Count::add.
         count.store(count.load(Relaxed).wrapping_add(times), Relaxed);
         self.sum.add(value.wrapping_mul(u64::from(times)));
-        let mark = value.saturating_add(1);
-        if mark < self.min.load(Relaxed) || mark > self.max.load(Relaxed) {
-            self.note_extreme(mark);
+        if value >= self.above.load(Relaxed) || !value > self.least.load(Relaxed) {
+            self.note_extreme(!value, value.saturating_add(1));
         }
     }
 
     /// Notes a value that is often the same as the last one noted so: then its bucket is known, and it is no extreme.
     #[inline]
     fn note_alike(&self, value: u64) {
-        let bucket = self.last_bucket.load(Relaxed) as usize;
-        match self.counts.get(bucket) {
-            Some(count) if self.last.load(Relaxed) == value.saturating_add(1) => {
+        let bucket = self.above_last_bucket.load(Relaxed).wrapping_sub(1);
+        match self.counts.get(bucket as usize) {
+            Some(count) if self.last.load(Relaxed) == value => {
                 count.store(count.load(Relaxed).wrapping_add(1), Relaxed);
                 self.sum.add(value);
             }
@@ -84,27 +84,26 @@ impl Part {
     }
 
     fn note_other(&self, value: u64) {
-        self.last.store(value.saturating_add(1), Relaxed);
-        self.last_bucket.store(bucket_of(value) as u64, Relaxed);
+        self.last.store(value, Relaxed);
+        self.above_last_bucket.store(bucket_of(value) as u64 + 1, Relaxed);
         self.note(value, 1);
     }
 
     /// The first value since the last look, or one beyond those since.
     #[cold]
-    fn note_extreme(&self, mark: u64) {
+    fn note_extreme(&self, least: u64, above: u64) {
         self.is_used.store(1, Relaxed);
         // Who looks may begin anew meanwhile.
-        let least = |min: u64| (min == 0 || mark < min).then_some(mark);
-        let _ = self.min.fetch_update(Relaxed, Relaxed, least);
-        self.max.fetch_max(mark, Relaxed);
+        self.least.fetch_max(least, Relaxed);
+        self.above.fetch_max(above, Relaxed);
     }
 
-    /// The smallest and the greatest value since the last look, one more than they are; forgets them.
+    /// What `least` and `above` are since the last look; begins anew.
     fn take_extremes(&self) -> (u64, u64) {
         // What comes next is to be noted as an extreme, even if it is the same.
-        self.last.store(0, Relaxed);
+        self.above_last_bucket.store(0, Relaxed);
         let take = |mark: &AtomicU64| if mark.load(Relaxed) == 0 { 0 } else { mark.swap(0, Relaxed) };
-        (take(&self.min), take(&self.max))
+        (take(&self.least), take(&self.above))
     }
 }
 
@@ -174,9 +173,8 @@ impl Histogram {
         seen.sum = seen.sum.wrapping_add(of_other.sum);
         seen.count += of_other.count;
         for part in other.used_parts() {
-            let (min, max) = part.take_extremes();
-            [min, max].into_iter().filter(|mark| *mark > 0).for_each(|mark| own.note_extreme(mark));
-            own.is_used.store(1, Relaxed);
+            let (least, above) = part.take_extremes();
+            own.note_extreme(least, above);
         }
         let interval = seen.interval.with(&of_other.interval);
         seen.interval = Arc::new(interval);
@@ -231,14 +229,14 @@ impl Histogram {
     /// Ends an interval and begins the next one.
     pub fn roll(&self) {
         let mut seen = self.seen();
-        let (mut sum, mut least, mut greatest) = (0u64, 0, 0);
+        let (mut sum, mut least, mut above) = (0u64, 0, 0);
         for part in self.used_parts() {
-            let (min, max) = part.take_extremes();
-            least = if least == 0 || min == 0 { least.max(min) } else { least.min(min) };
-            greatest = greatest.max(max);
+            let extremes = part.take_extremes();
+            least = least.max(extremes.0);
+            above = above.max(extremes.1);
             sum = sum.wrapping_add(part.sum.get());
         }
-        let (min, max) = (least.saturating_sub(1), greatest.saturating_sub(1));
+        let (min, max) = if above == 0 { (0, 0) } else { (!least, above - 1) };
         let now = self.counts();
         let counts = now.iter().enumerate().map(|(bucket, now)| (bucket, seen.since(bucket, *now)));
         let counts: Vec<(u16, u32)> =

@@ -121,7 +121,6 @@ impl Operation {
 }
 
 impl Drop for Operation {
-    // In two, so that a call that nothing bounds does not pay for settling.
     #[inline]
     fn drop(&mut self) {
         if let Some(bounded) = self.bounded.take() {
@@ -131,7 +130,9 @@ impl Drop for Operation {
 }
 
 impl Bounded {
-    /// Takes from the limits what was used beyond what was taken before, or gives back what was not used.
+    /// Takes from the limits what was used beyond what was taken before, or gives back what was not used. Apart, so that a call
+    /// that nothing bounds does not pay for it.
+    #[cold]
     fn settle(&self) {
         let difference = |bytes, taken: Usage, unit_bytes| Usage {
             requests: 0,

@@ -370,6 +370,58 @@ fn large_values_are_given_in_slices() {
     });
 }
 
+/// Takes all rows that were found, and then wants no more.
+#[derive(Default)]
+struct Once(Vec<Bytes>);
+
+impl BatchSink for Once {
+    fn may_use(&self, _bounds: &[Bounds]) -> bool {
+        true
+    }
+
+    fn batch(&mut self, batch: &Batch<'_>) -> Result<Taken, engine::Error> {
+        let key = |row| match batch.columns[0].get(row) {
+            Value::Raw(key) => key,
+            other => panic!("{other:?}"),
+        };
+        self.0.extend((0..batch.len).map(key));
+        Ok(Taken::All)
+    }
+
+    fn rows(&mut self, _rows: u64) {}
+
+    fn goes_on(&mut self) -> Result<bool, engine::Error> {
+        Ok(false)
+    }
+}
+
+#[test]
+fn who_stops_between_rows_goes_on_at_the_next() {
+    run(async {
+        let (opened, _) = opened(14).await;
+        // So large that a batch ends by their bytes, when the next row is found already.
+        let large = |at: u64| cell(at, b"f", b"a", 5, &vec![at as u8; 6000]);
+        write(&opened, (0..8000).map(large).collect()).await;
+        let mut of = wanted(&[b"f"], raw_columns(&[(b"f", b"b")]));
+        let (mut rows, mut parts) = (Vec::new(), 0);
+        loop {
+            let scan = ColumnScan::new(&opened.region, of.clone()).unwrap();
+            let plan = scan.plan_up_to(1).await.unwrap();
+            let mut sink = Once::default();
+            let read = scan.read(&plan.units[0], &mut sink).await.unwrap();
+            rows.append(&mut sink.0);
+            parts += 1;
+            match read.next_row.or(plan.next_row) {
+                Some(next_row) => of.start_row = next_row,
+                None => break,
+            }
+        }
+        assert!(parts > 2, "{parts} parts");
+        assert_eq!(rows.len(), 8000);
+        assert!(rows.is_sorted_by(|one, other| one < other));
+    });
+}
+
 #[test]
 fn versions_are_rows_of_their_time() {
     run(async {

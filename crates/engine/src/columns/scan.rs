@@ -251,8 +251,7 @@ impl ColumnScan {
                 return Ok(ReadUnit { looked, next_row: None });
             }
             if !sink.goes_on()? {
-                let behind = [scanner.last_row(), &[0]].concat();
-                return Ok(ReadUnit { looked, next_row: Some(behind.into()) });
+                return Ok(ReadUnit { looked, next_row: Some(scanner.next_row().into()) });
             }
         }
     }

@@ -217,6 +217,16 @@ impl RegionScanner {
         &self.row
     }
 
+    /// The row at which another scan goes on where this one stopped, if nothing was given of a row that is not through: the row that
+    /// was found last, unless it is through, or else what is behind it.
+    pub fn next_row(&self) -> Vec<u8> {
+        match self.phase {
+            Phase::Start => self.scan.start_row.to_vec(),
+            Phase::Find | Phase::Done => [self.last_row(), &[0]].concat(),
+            Phase::Enter | Phase::Begin | Phase::Row(_) | Phase::Cut(..) => self.row.clone(),
+        }
+    }
+
     /// Rows that were looked at since the scan began, and those of them that gave a result.
     pub fn rows_seen_and_returned(&self) -> (u64, u64) {
         (self.rows_seen, self.rows_returned)

@@ -61,10 +61,20 @@ impl Kept {
     }
 }
 
-/// Under which numbers the vectors of a file are kept: one for each column that was asked for.
+/// By what a file was cut into stretches. Two cuts of a file may have stretches that begin at the same block and end at
+/// others: where a catalog cannot be read any more, the index takes its place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum CutBy {
+    /// The catalog of its sidecar.
+    Catalog,
+    /// The index of its blocks.
+    Index,
+}
+
+/// Under which numbers the vectors of a file are kept: one for each column that was asked for, in each cut of the file.
 #[derive(Default)]
 pub(crate) struct VectorNumbers {
-    known: Mutex<HashMap<u64, HashMap<Option<Column>, u64>>>,
+    known: Mutex<HashMap<u64, HashMap<(CutBy, Option<Column>), u64>>>,
 }
 
 /// Columns of one file that have numbers. Beyond, all are forgotten: their vectors go as all that nobody asks for.
@@ -74,18 +84,18 @@ const FILES_MAX: usize = 20_000;
 
 impl VectorNumbers {
     /// The number of a column of a file, if it has one; without a column, that of what is kept of its rows.
-    pub(crate) fn known(&self, file_id: u64, column: Option<&Column>) -> Option<u64> {
-        self.lock().get(&file_id)?.get(&column.cloned()).copied()
+    pub(crate) fn known(&self, file_id: u64, cut: CutBy, column: Option<&Column>) -> Option<u64> {
+        self.lock().get(&file_id)?.get(&(cut, column.cloned())).copied()
     }
 
     /// The same for a column of which something is kept from now on.
-    pub(crate) fn given(&self, file_id: u64, column: Option<&Column>) -> u64 {
+    pub(crate) fn given(&self, file_id: u64, cut: CutBy, column: Option<&Column>) -> u64 {
         let mut known = self.lock();
         if known.len() >= FILES_MAX && !known.contains_key(&file_id) {
             known.clear();
         }
         let columns = known.entry(file_id).or_default();
-        let column = column.cloned();
+        let column = (cut, column.cloned());
         if let Some(number) = columns.get(&column) {
             return *number;
         }
@@ -102,7 +112,7 @@ impl VectorNumbers {
         self.lock().remove(&file_id);
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<u64, HashMap<Option<Column>, u64>>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<u64, HashMap<(CutBy, Option<Column>), u64>>> {
         // Numbers by names: whole after any panic.
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -119,12 +129,22 @@ mod tests {
         let numbers = VectorNumbers::default();
         let place = Place::RowBytes { offset: 0, length: None };
         let column = Column { place, encoding: Encoding::Raw, scale: 0 };
-        assert_eq!((numbers.known(7, None), numbers.known(7, Some(&column))), (None, None));
+        let known = |column| numbers.known(7, CutBy::Index, column);
+        assert_eq!((known(None), known(Some(&column))), (None, None));
         assert!(numbers.lock().is_empty());
-        let number = numbers.given(7, Some(&column));
-        assert_eq!((numbers.known(7, None), numbers.known(7, Some(&column))), (None, Some(number)));
-        assert_eq!(numbers.given(7, Some(&column)), number);
+        let number = numbers.given(7, CutBy::Index, Some(&column));
+        assert_eq!((known(None), known(Some(&column))), (None, Some(number)));
+        assert_eq!(numbers.given(7, CutBy::Index, Some(&column)), number);
         numbers.forget(7);
-        assert_eq!(numbers.known(7, Some(&column)), None);
+        assert_eq!(known(Some(&column)), None);
+    }
+
+    #[test]
+    fn vectors_of_two_cuts_are_not_taken_for_each_other() {
+        let numbers = VectorNumbers::default();
+        let (by_index, by_catalog) =
+            (numbers.given(7, CutBy::Index, None), numbers.given(7, CutBy::Catalog, None));
+        assert_ne!(by_index, by_catalog);
+        assert_eq!(numbers.known(7, CutBy::Catalog, None), Some(by_catalog));
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use cell::KeyBuf;
 use columnar::{Bounds, Column, Kind, Packed};
 
-use crate::columns::kept::{Facts, Kept};
+use crate::columns::kept::{CutBy, Facts, Kept};
 use crate::columns::marks::Marks;
 use crate::columns::plan::Stretch;
 use crate::columns::reading::Reading;
@@ -94,13 +94,21 @@ impl<'a> Shelf<'a> {
         Known { facts, rows, vectors, is_of_no_use }
     }
 
+    /// The file and its cut.
+    fn of_file(&self) -> (u64, CutBy) {
+        let cut = if self.stretch.directory.is_some() { CutBy::Catalog } else { CutBy::Index };
+        (self.stretch.file.reader().file_id(), cut)
+    }
+
     fn get(&self, column: Option<&Column>) -> Option<Arc<Kept>> {
-        let number = self.loader.vector_numbers().known(self.stretch.file.reader().file_id(), column)?;
+        let (file_id, cut) = self.of_file();
+        let number = self.loader.vector_numbers().known(file_id, cut, column)?;
         self.loader.vector(number, self.stretch.offset)
     }
 
     fn keep(&self, column: Option<&Column>, kept: Kept) -> Arc<Kept> {
-        let number = self.loader.vector_numbers().given(self.stretch.file.reader().file_id(), column);
+        let (file_id, cut) = self.of_file();
+        let number = self.loader.vector_numbers().given(file_id, cut, column);
         let kept = Arc::new(kept);
         self.loader.keep_vector(number, self.stretch.offset, kept.clone());
         kept

@@ -34,16 +34,19 @@ const TIME_MAX: Duration = Duration::from_secs(20);
 /// Answers a call of the service.
 pub(crate) async fn call(region: &Arc<Region>, call: Call<'_>) -> Result<Response> {
     let (region, answers) = (region.clone(), call.answers.clone());
+    let now = region.env().clock.monotonic();
     match &call.call.method_name[..] {
         "Aggregate" => {
-            let request = decode(call.call)?;
-            let work = async move { aggregate::aggregate(&region, &request, &answers).await };
+            let request: grampus::AggregateRequest = decode(call.call)?;
+            let answer_by = answer_by(now, request.time_ms_max, call.deadline);
+            let work = async move { aggregate::aggregate(&region, &request, answer_by, &answers).await };
             let message = call.background.run(work).await?;
             Ok(Response { class: "grampus.pb.ColumnProtos$AggregateResponse", message })
         }
         "Select" => {
-            let request = decode(call.call)?;
-            let work = async move { select::select(&region, &request, &answers).await };
+            let request: grampus::SelectRequest = decode(call.call)?;
+            let answer_by = answer_by(now, request.time_ms_max, call.deadline);
+            let work = async move { select::select(&region, &request, answer_by, &answers).await };
             let message = call.background.run(work).await?;
             Ok(Response { class: "grampus.pb.ColumnProtos$SelectResponse", message })
         }
@@ -71,8 +74,11 @@ fn wanted(rows: &RowsWanted) -> Wanted {
     }
 }
 
-fn time_max(asked_ms: Option<u32>) -> Duration {
-    asked_ms.map_or(TIME_MAX, |ms| Duration::from_millis(u64::from(ms)).min(TIME_MAX))
+/// When a call that came `now` answers with what it has: after the time that was asked for, and well before its client gives it up.
+fn answer_by(now: Duration, asked_ms: Option<u32>, deadline: Option<Duration>) -> Duration {
+    let asked = asked_ms.map_or(TIME_MAX, |ms| Duration::from_millis(u64::from(ms)));
+    let left = deadline.map_or(TIME_MAX, |deadline| deadline.saturating_sub(now) / 2);
+    now + asked.min(left).min(TIME_MAX)
 }
 
 fn work(looked: &Looked, matched: u64) -> grampus::Work {
@@ -88,3 +94,24 @@ fn work(looked: &Looked, matched: u64) -> grampus::Work {
 
 /// A row to go on at.
 type ResumeRow = Option<Bytes>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_answers_before_its_client_gives_up() {
+        let seconds = Duration::from_secs;
+        for (asked_ms, deadline, answer_after) in [
+            (None, None, TIME_MAX),
+            (Some(3000), None, seconds(3)),
+            (Some(90_000), Some(1000), TIME_MAX),
+            (None, Some(110), seconds(5)),
+            (Some(3000), Some(104), seconds(2)),
+            (None, Some(99), Duration::ZERO),
+        ] {
+            let answer_by = answer_by(seconds(100), asked_ms, deadline.map(seconds));
+            assert_eq!(answer_by, seconds(100) + answer_after, "{asked_ms:?} {deadline:?}");
+        }
+    }
+}

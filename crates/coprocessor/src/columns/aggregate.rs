@@ -27,6 +27,7 @@ const GRACE: Duration = Duration::from_secs(20);
 pub(super) async fn aggregate(
     region: &Arc<Region>,
     request: &AggregateRequest,
+    answer_by: Duration,
     answers: &Arc<Budget>,
 ) -> Result<Vec<u8>> {
     let mut rows = super::rows(request.rows.as_ref())?;
@@ -38,13 +39,12 @@ pub(super) async fn aggregate(
     }
     let scan = ColumnScan::new(region, super::wanted(&rows))?;
     let units = scan.plan().await?;
-    let clock = &region.env().clock;
     let asked = request.groups_bytes_max.and_then(|bytes| usize::try_from(bytes).ok());
     let bytes_max = asked.map_or(GROUPS_BYTES_MAX, |bytes| bytes.min(GROUPS_BYTES_MAX));
     let job = Arc::new(Job {
         region: region.clone(),
         scan,
-        turns: Turns::new(units, clock.monotonic() + super::time_max(request.time_ms_max)),
+        turns: Turns::new(units, answer_by),
         // A task that has nothing yet is given some room whatever was asked for.
         room: Room::new(answers, bytes_max.max(ROOM_BYTES_MIN)),
         bytes_max,

@@ -1,6 +1,7 @@
 //! Rows of typed columns. Answers follow each other as rows do; within one answer a row may stand elsewhere.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use base::budget::{Budget, Share};
 use base::env::Clock;
@@ -14,8 +15,8 @@ use wire::convert::columns::request::RowsWanted;
 use wire::convert::columns::value_message;
 use wire::exception::JavaException;
 
+use super::ResumeRow;
 use super::turns::Turns;
-use super::{ResumeRow, time_max};
 use crate::error::Result;
 
 /// Bytes of values after which a call answers.
@@ -28,21 +29,23 @@ const VALUE_BYTES: usize = 48;
 pub(super) async fn select(
     region: &Arc<Region>,
     request: &SelectRequest,
+    answer_by: Duration,
     answers: &Arc<Budget>,
 ) -> Result<Vec<u8>> {
-    Ok(respond(region, request, answers).await?.encode_to_vec())
+    Ok(respond(region, request, answer_by, answers).await?.encode_to_vec())
 }
 
 async fn respond(
     region: &Arc<Region>,
     request: &SelectRequest,
+    answer_by: Duration,
     answers: &Arc<Budget>,
 ) -> Result<SelectResponse> {
     let mut rows = super::rows(request.rows.as_ref())?;
     let give = checked(&mut rows, request)?;
     let scan = ColumnScan::new(region, super::wanted(&rows))?;
     let clock = &*region.env().clock;
-    let turns = Turns::new(scan.plan().await?, clock.monotonic() + time_max(request.time_ms_max));
+    let turns = Turns::new(scan.plan().await?, answer_by);
     let bytes_max = request.bytes_max.and_then(|bytes| usize::try_from(bytes).ok());
     let mut selected = Selected {
         predicate: rows.predicate.as_ref(),

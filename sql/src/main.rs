@@ -5,6 +5,7 @@
 //! session, catalog  DataFusion's context, and the tables that it finds: declaration, mapping, types, system_table
 //! table, predicate  a table as DataFusion asks for it: which conditions the servers look at, which rows can meet them
 //! scan, aggregate   the parts of plans that are done by the servers; aggregate::rule finds what can be
+//! narrowing         what a scan is told, while it runs, that nobody wants any more
 //! request, arrays   questions to the servers, and their answers as arrow's arrays
 //! yielding          joins that can be cancelled
 //! source            the servers; os: clocks, sockets and threads
@@ -17,6 +18,7 @@ mod arrays;
 mod catalog;
 mod declaration;
 mod mapping;
+mod narrowing;
 mod os;
 mod postgres;
 mod predicate;

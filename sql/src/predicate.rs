@@ -12,6 +12,7 @@ use datafusion::logical_expr::{Between, BinaryExpr, Expr, Like, Operator};
 use datafusion::scalar::ScalarValue;
 use proto::grampus::Predicate;
 use proto::grampus::predicate as message;
+use wire::convert::columns::request::{CONDITIONS_MAX, PATTERN_BYTES_MAX};
 
 use crate::declaration::Declaration;
 pub use literal::is_widening;
@@ -20,10 +21,39 @@ use literal::{Bound, bound, literal};
 /// How deep the endpoint lets conditions be nested (`columnar::predicate::DEPTH_MAX`).
 const DEPTH_MAX: usize = columnar::predicate::DEPTH_MAX;
 
-/// Translates a condition; nothing if that cannot be done exactly.
+/// How many parts and listed values of conditions are pushed down at most: fewer than the endpoint takes, for some may be added.
+const PARTS_MAX: usize = CONDITIONS_MAX - 1024;
+/// Of one condition, for it to be left to servers alone: of several that are longer not all may find room.
+const PARTS_OF_SMALL_MAX: usize = PARTS_MAX / 4;
+
+/// Translates a condition; nothing if that cannot be done exactly, or it is more than servers look at.
 pub fn translate(expr: &Expr, declaration: &Declaration) -> Option<Predicate> {
     let predicate = Translator { declaration }.translate(expr)?;
-    (depth(&predicate) <= DEPTH_MAX / 2).then_some(predicate)
+    (depth(&predicate) <= DEPTH_MAX / 2 && parts(&predicate) <= PARTS_MAX).then_some(predicate)
+}
+
+/// Whether there is always room for it.
+pub fn is_small(predicate: &Predicate) -> bool {
+    parts(predicate) <= PARTS_OF_SMALL_MAX
+}
+
+/// As many of some conditions as are pushed down together: all that are small, and of the others those that there is room for.
+pub fn fitting(mut predicates: Vec<Predicate>) -> Vec<Predicate> {
+    predicates.sort_by_key(|predicate| !is_small(predicate));
+    let mut left = PARTS_MAX;
+    predicates.retain(|predicate| {
+        let rest = left.checked_sub(parts(predicate));
+        left = rest.unwrap_or(left);
+        rest.is_some() || is_small(predicate)
+    });
+    predicates
+}
+
+/// How many parts it has; values that are listed in it count each for one.
+fn parts(predicate: &Predicate) -> usize {
+    let lists = [&predicate.all, &predicate.any].into_iter().flatten();
+    let inner = lists.flat_map(|list| &list.predicate).chain(predicate.not.as_deref());
+    1 + predicate.r#in.as_ref().map_or(0, |list| list.value.len()) + inner.map(parts).sum::<usize>()
 }
 
 /// All of them together; nothing if there are none.
@@ -206,6 +236,9 @@ impl Translator<'_> {
         );
         let pattern =
             literal(&like.pattern)?.try_as_str().flatten().filter(|_| text && !like.case_insensitive)?;
+        if pattern.len() > PATTERN_BYTES_MAX {
+            return None;
+        }
         let escape = like.escape_char.unwrap_or('\\');
         let found = Predicate {
             like: Some(message::Like {

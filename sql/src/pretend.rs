@@ -16,7 +16,7 @@ use wire::convert::columns::request::{self, RowsWanted};
 use wire::convert::columns::{state, value_message};
 
 use crate::declaration::Declaration;
-use crate::source::{Source, Watch};
+use crate::source::{Amend, Source, Watch};
 use crate::system_table::Declarations;
 
 /// Cells of a row by family and qualifier.
@@ -111,11 +111,17 @@ impl Source for Shared {
     fn select(
         &self,
         _: &TableName,
-        request: SelectRequest,
+        mut request: SelectRequest,
         range: RowRange,
+        mut amend: Amend,
     ) -> BoxStream<'static, Result<SelectResponse>> {
-        let answer = self.0.answer(&request, &range);
-        stream::once(async { answer }).boxed()
+        let pretend = Arc::clone(&self.0);
+        // Asked when its turn has come.
+        let answer = async move {
+            amend(&mut request);
+            pretend.answer(&request, &range)
+        };
+        stream::once(answer).boxed()
     }
 
     async fn aggregate(

@@ -7,25 +7,34 @@ use client::columns::RowRange;
 use datafusion::arrow::compute::{SortOptions, sort_to_indices, take_record_batch};
 use datafusion::arrow::datatypes::{Schema, SchemaRef};
 use datafusion::arrow::record_batch::{RecordBatch, RecordBatchOptions};
+use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr, PhysicalSortExpr};
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
+use datafusion::physical_plan::filter_pushdown::{
+    ChildPushdownResult, FilterPushdownPhase, FilterPushdownPropagation, PushedDown,
+};
 use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, MetricsSet};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties, ReplaceChildrenOptions,
 };
 use futures_util::{StreamExt, TryStreamExt, stream};
-use proto::grampus::{SelectRequest, SelectResponse};
+use proto::grampus::{Rows, SelectRequest, SelectResponse};
 
 use crate::arrays;
+use crate::narrowing::Narrowing;
+use crate::predicate;
 use crate::request::{Places, Wanted};
+use crate::source::Amend;
 
 /// Bytes of one answer.
 const ANSWER_BYTES_MAX: u64 = 4 << 20;
+/// Bytes of one that is to tell which rows are wanted of those behind it.
+const TELLING_ANSWER_BYTES_MAX: u64 = 64 << 10;
 
 /// Selects rows, some regions in each partition.
 #[derive(Debug)]
@@ -39,6 +48,8 @@ pub struct GrampusScan {
     first: Option<usize>,
     /// The place of a column in whose order rows are given.
     key: Option<usize>,
+    /// What those above it still want.
+    narrowing: Narrowing,
     partitions: Vec<Vec<RowRange>>,
     properties: Arc<PlanProperties>,
     metrics: ExecutionPlanMetricsSet,
@@ -73,6 +84,7 @@ impl GrampusScan {
             limit,
             first: None,
             key,
+            narrowing: Narrowing::default(),
             partitions,
             properties: Arc::new(properties),
             metrics,
@@ -89,21 +101,45 @@ impl GrampusScan {
         self.columns[at]
     }
 
+    /// The same, narrowed so.
+    fn narrowed(&self, narrowing: Narrowing) -> GrampusScan {
+        let partitions = self.partitions.len();
+        let scan = GrampusScan::new(self.wanted.clone(), self.columns.clone(), self.limit, partitions);
+        GrampusScan { first: self.first, narrowing, ..scan }
+    }
+
     /// Whether it gives only some of the rows.
     pub fn is_limited(&self) -> bool {
         self.fetch().is_some()
     }
 
     fn request(&self) -> SelectRequest {
-        let mut places = Places::default();
-        let give = self.columns.iter().map(|column| places.of(*column as u32)).collect();
         SelectRequest {
-            rows: Some(self.wanted.rows(places)),
-            give,
+            rows: Some(rows_of(&self.wanted, &self.columns)),
+            // The places of columns in `rows`, which has those that are given first.
+            give: (0..self.columns.len() as u32).collect(),
             limit: self.limit.map(|limit| limit as u64),
             bytes_max: Some(ANSWER_BYTES_MAX),
             time_ms_max: None,
         }
+    }
+
+    /// What is changed in a request before each answer.
+    fn amend(&self) -> Amend {
+        if self.narrowing.is_empty() {
+            return Box::new(|_| ());
+        }
+        let (wanted, columns) = (self.wanted.clone(), self.columns.clone());
+        let (narrowing, schema) = (self.narrowing.clone(), self.schema());
+        let mut is_first = true;
+        Box::new(move |request| {
+            let narrower = narrowing.now(&schema, &wanted.table.declaration);
+            let is_told = std::mem::replace(&mut is_first, false) && narrower.is_empty();
+            request.bytes_max = Some(if is_told { TELLING_ANSWER_BYTES_MAX } else { ANSWER_BYTES_MAX });
+            let all = wanted.predicate.iter().flat_map(predicate::conjuncts).cloned().chain(narrower);
+            let wanted = Wanted { predicate: predicate::all(all.collect()), ..wanted.clone() };
+            request.rows = Some(rows_of(&wanted, &columns));
+        })
     }
 
     /// The columns of an answer.
@@ -142,7 +178,8 @@ impl DisplayAs for GrampusScan {
         let table = &self.wanted.table.declaration.table;
         write!(f, "GrampusScan: table={table}, columns=[{}]{}", columns.join(", "), self.wanted.shown())?;
         self.limit.map_or(Ok(()), |limit| write!(f, ", limit={limit}"))?;
-        self.first.map_or(Ok(()), |first| write!(f, ", first={first}"))
+        self.first.map_or(Ok(()), |first| write!(f, ", first={first}"))?;
+        if self.narrowing.is_empty() { Ok(()) } else { f.write_str(", narrowed by what was found") }
     }
 }
 
@@ -192,15 +229,40 @@ impl ExecutionPlan for GrampusScan {
             },
             None => GrampusScan::new(self.wanted.clone(), self.columns.clone(), first, partitions),
         };
-        Some(Arc::new(scan))
+        Some(Arc::new(GrampusScan { narrowing: self.narrowing.clone(), ..scan }))
+    }
+
+    fn handle_child_pushdown_result(
+        &self,
+        _: FilterPushdownPhase,
+        pushed: ChildPushdownResult,
+        _: &ConfigOptions,
+    ) -> Result<FilterPushdownPropagation<Arc<dyn ExecutionPlan>>> {
+        let filters = pushed.parent_filters.into_iter().map(|pushed| pushed.filter);
+        let mut narrowing = self.narrowing.clone();
+        // All are looked at above, too: here they may be weaker.
+        let answers = filters.map(|filter| {
+            if Narrowing::takes(&filter) {
+                narrowing.add(filter);
+            }
+            PushedDown::No
+        });
+        let told = FilterPushdownPropagation::with_parent_pushdown_result(answers.collect());
+        Ok(told.with_updated_node(Arc::new(self.narrowed(narrowing))))
+    }
+
+    fn reset_state(self: Arc<Self>) -> Result<Arc<dyn ExecutionPlan>> {
+        // What was found is nothing to who asks once more.
+        Ok(Arc::new(self.narrowed(Narrowing::default())))
     }
 
     fn execute(&self, partition: usize, _: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         let (source, table) = (&self.wanted.table.source, &self.wanted.table.declaration.table);
         let (source, table, request) = (Arc::clone(source), table.clone(), self.request());
         let ranges = self.partitions[partition].clone();
-        let answers =
-            stream::iter(ranges).flat_map(move |range| source.select(&table, request.clone(), range));
+        let ranges: Vec<_> = ranges.into_iter().map(|range| (range, self.amend())).collect();
+        let answers = stream::iter(ranges)
+            .flat_map(move |(range, amend)| source.select(&table, request.clone(), range, amend));
         let metrics = BaselineMetrics::new(&self.metrics, partition);
         let read = self.reader();
         let batches = answers.map(move |answer| read(answer?)).inspect_ok(move |batch| {
@@ -214,6 +276,15 @@ impl ExecutionPlan for GrampusScan {
     fn metrics(&self) -> Option<MetricsSet> {
         Some(self.metrics.clone_inner())
     }
+}
+
+/// The rows of a request for these columns, which come first among its own.
+fn rows_of(wanted: &Wanted, columns: &[usize]) -> Rows {
+    let mut places = Places::default();
+    columns.iter().for_each(|column| {
+        places.of(*column as u32);
+    });
+    wanted.rows(places)
 }
 
 /// Whether a declared column is the whole row key, and ordered as its bytes are.

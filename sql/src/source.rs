@@ -16,6 +16,9 @@ use wire::exception::class;
 /// Told how far an aggregation is and how many groups there are; its error ends it.
 pub type Watch<'a> = Box<dyn FnMut(&Progress, &Merger) -> Result<()> + Send + 'a>;
 
+/// Changes what is asked for, before each answer: which rows are wanted, and how many bytes of them. What is given stays.
+pub type Amend = Box<dyn FnMut(&mut SelectRequest) + Send>;
+
 /// Tables that rows are selected and aggregated from.
 #[async_trait]
 pub trait Source: fmt::Debug + Send + Sync + 'static {
@@ -28,6 +31,7 @@ pub trait Source: fmt::Debug + Send + Sync + 'static {
         table: &TableName,
         request: SelectRequest,
         range: RowRange,
+        amend: Amend,
     ) -> BoxStream<'static, Result<SelectResponse>>;
 
     /// Aggregates all rows of a request in some ranges, which are in order.
@@ -61,11 +65,13 @@ impl Source for Cluster {
         table: &TableName,
         request: SelectRequest,
         range: RowRange,
+        amend: Amend,
     ) -> BoxStream<'static, Result<SelectResponse>> {
         let selection = self.0.table(table.clone()).select(request, range);
-        futures_util::stream::try_unfold(selection, |mut selection| async {
+        futures_util::stream::try_unfold((selection, amend), |(mut selection, mut amend)| async {
+            amend(selection.request_mut());
             let answer = selection.next().await.map_err(external)?;
-            Ok(answer.map(|answer| (answer, selection)))
+            Ok(answer.map(|answer| (answer, (selection, amend))))
         })
         .boxed()
     }

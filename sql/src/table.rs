@@ -63,7 +63,8 @@ impl TableProvider for GrampusTable {
 
     fn supports_filters_pushdown(&self, filters: &[&Expr]) -> Result<Vec<TableProviderFilterPushDown>> {
         let support = |filter: &&Expr| match predicate::translate(filter, self.declaration()) {
-            Some(_) => TableProviderFilterPushDown::Exact,
+            Some(predicate) if predicate::is_small(&predicate) => TableProviderFilterPushDown::Exact,
+            Some(_) => TableProviderFilterPushDown::Inexact,
             None => TableProviderFilterPushDown::Unsupported,
         };
         Ok(filters.iter().map(support).collect())
@@ -82,9 +83,10 @@ impl TableProvider for GrampusTable {
             let Some(part) = predicate::translate(filter, declaration) else {
                 return plan_err!("the condition {filter} was promised to be looked at, and cannot be");
             };
-            parts.extend(predicate::conjuncts(&part).to_vec());
+            parts.push(part);
         }
-        let predicate = predicate::all(parts);
+        let parts = predicate::fitting(parts);
+        let predicate = predicate::all(parts.iter().flat_map(predicate::conjuncts).cloned().collect());
         let all = || vec![RowRange::default()];
         let ranges = predicate.as_ref().map_or_else(all, |one| range::of(one, declaration));
         let regions = self.declared.source.regions(&declaration.table, &ranges).await?;

@@ -232,6 +232,14 @@ const QUERIES: &[(Pushed, &str)] = &[
     (Pushed::Scan, "SELECT sum(i) FROM t WHERE CAST(b AS BIGINT) = 12"),
     (Pushed::Scan, "SELECT * FROM t"),
     (Pushed::Scan, "SELECT id, length(c) FROM t ORDER BY id DESC LIMIT 3"),
+    // The id tells apart what is otherwise equal.
+    (Pushed::Scan, "SELECT id, a FROM t ORDER BY a DESC, id LIMIT 5"),
+    (Pushed::Scan, "SELECT id, a FROM t ORDER BY a DESC NULLS LAST, id DESC LIMIT 5"),
+    (Pushed::Scan, "SELECT id, b FROM t ORDER BY b NULLS FIRST, id LIMIT 80"),
+    (Pushed::Scan, "SELECT id, c, i FROM t ORDER BY c, i NULLS FIRST, id LIMIT 7"),
+    (Pushed::Scan, "SELECT id, at FROM t ORDER BY at DESC NULLS LAST, id LIMIT 4 OFFSET 3"),
+    (Pushed::Scan, "SELECT id, n FROM t ORDER BY n + i DESC NULLS LAST, id LIMIT 4"),
+    (Pushed::Filter, "SELECT id, a FROM t WHERE i <> 3 OR b < 0 ORDER BY a, id LIMIT 6"),
 ];
 
 #[tokio::test(flavor = "multi_thread")]
@@ -252,6 +260,25 @@ async fn answers_are_those_of_the_same_rows_in_memory() {
         if !query.contains("HAVING") && !query.contains("(SELECT min") {
             assert_eq!(did, *pushed, "{query}\n{plan}");
         }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn conditions_beyond_what_servers_take_are_looked_at_here() {
+    let (engine, _) = engine().await;
+    let listed = |count: i32| (0..count).map(|value| value.to_string()).collect::<Vec<_>>().join(", ");
+    for (query, is_pushed) in [
+        (format!("SELECT count(*) FROM t WHERE a IN ({})", listed(3_000)), true),
+        (format!("SELECT count(*) FROM t WHERE a IN ({})", listed(10_000)), false),
+        (format!("SELECT count(*) FROM t WHERE a IN ({})", listed(20_000)), false),
+        (format!("SELECT count(*) FROM t WHERE a IN ({0}) AND i IN ({0})", listed(10_000)), false),
+        (format!("SELECT count(*) FROM t WHERE c LIKE '{}%'", "a".repeat(5000)), false),
+        ("SELECT count(*) FROM t WHERE a = 9007199254740991.0".to_string(), true),
+        ("SELECT count(*) FROM t WHERE a = 9007199254740992.0".to_string(), false),
+    ] {
+        run(&engine, &query).await.unwrap();
+        let plan = explained(&engine, &query).await;
+        assert_eq!(plan.contains("GrampusAggregate"), is_pushed, "{}\n{plan}", &query[..60]);
     }
 }
 
@@ -333,6 +360,28 @@ async fn rows_come_in_the_order_of_their_keys() {
     // The other way round they are sorted here.
     let plan = explained(&engine, "SELECT id FROM t ORDER BY id DESC LIMIT 3").await;
     assert!(plan.contains("TopK(fetch=3)"), "{plan}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_behind_the_best_is_not_asked_for() {
+    let (engine, pretend) = engine().await;
+    // One region after the other, so that it is known which are asked with what was found before.
+    run(&engine, "SET datafusion.execution.target_partitions = 1").await.unwrap();
+    for (query, first, last) in [
+        ("SELECT id, a FROM t WHERE i <> 4 ORDER BY a DESC NULLS LAST LIMIT 2", 1, 2),
+        ("SELECT id, a FROM t ORDER BY a LIMIT 2", 0, 1),
+        ("SELECT id, b FROM t ORDER BY b LIMIT 1", 0, 1),
+        ("SELECT id, at, n FROM t ORDER BY at DESC NULLS LAST, n LIMIT 2", 0, 3),
+    ] {
+        assert!(explained(&engine, query).await.contains("narrowed by what was found"), "{query}");
+        pretend.asked.lock().unwrap().clear();
+        run(&engine, query).await.unwrap();
+        let comparisons = |rows: &proto::grampus::Rows| {
+            rows.predicate.iter().map(|all| format!("{all:?}").matches("comparison: Some").count()).sum()
+        };
+        let asked: Vec<usize> = pretend.asked.lock().unwrap().iter().map(comparisons).collect();
+        assert_eq!((asked.len(), asked[0], asked[3]), (4, first, last), "{query}: {asked:?}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

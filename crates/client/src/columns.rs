@@ -208,6 +208,11 @@ impl Table {
 }
 
 impl Selection {
+    /// What is asked for next. Its limit is less by the rows that were given.
+    pub fn request_mut(&mut self) -> &mut SelectRequest {
+        &mut self.request
+    }
+
     /// The next answer, which may have no rows; `None` when all were given.
     ///
     /// # Errors

@@ -8,7 +8,7 @@ use proto::grampus::Value;
 use crate::declaration::DeclaredColumn;
 use crate::value;
 
-/// Whole numbers up to here are the same as reals.
+/// Whole numbers below are the same as reals; this one is also what the next one becomes.
 const REAL_WHOLE_MAX: f64 = 9_007_199_254_740_992.0;
 
 /// A literal among the values that a column can have.
@@ -115,7 +115,7 @@ fn whole(literal: &ScalarValue) -> Option<Bound> {
         ScalarValue::Int16(Some(whole)) => exact((*whole).into()),
         ScalarValue::Int32(Some(whole)) => exact((*whole).into()),
         ScalarValue::Int64(Some(whole)) => exact(*whole),
-        ScalarValue::Float64(Some(real)) if real.abs() <= REAL_WHOLE_MAX => {
+        ScalarValue::Float64(Some(real)) if real.abs() < REAL_WHOLE_MAX => {
             let below = value::whole(real.floor() as i64);
             Some(if real.fract() == 0.0 { Bound::Exact(below) } else { Bound::Below(below) })
         }

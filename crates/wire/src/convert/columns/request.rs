@@ -32,9 +32,10 @@ const COLUMNS_MAX: usize = 1024;
 const GROUP_BY_MAX: usize = 64;
 const AGGREGATES_MAX: usize = 1024;
 /// Parts of a condition at most, values that are listed in it each for one.
-const CONDITIONS_MAX: usize = 16 << 10;
-/// Bytes of a pattern, and of a separator.
-const PATTERN_BYTES_MAX: usize = 4096;
+pub const CONDITIONS_MAX: usize = 16 << 10;
+/// Bytes of a pattern.
+pub const PATTERN_BYTES_MAX: usize = 4096;
+/// Bytes of a separator.
 const SEPARATOR_BYTES_MAX: usize = 256;
 /// Bytes of a row or a qualifier (HBase `HConstants.MAX_ROW_LENGTH`), and of a family.
 const NAME_BYTES_MAX: usize = i16::MAX as usize;

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use base::env::{Env, TaskClass};
 use base::history::{History, Moment, Series, Unit};
-use base::metrics::{Histogram, Snapshot};
+use base::metrics::{Histogram, Registry, Snapshot};
 
 /// A series, and its value in a sample.
 pub(crate) type Declared<S> = (Series, fn(&S) -> Option<f64>);
@@ -27,15 +27,17 @@ const fn series<S>(
     (Series { name, unit, help }, value)
 }
 
-/// Keeps what `sample` says, every `period`, for as long as somebody has the history.
+/// Keeps what `sample` says, every `period`, for as long as somebody has the history; `metrics` keep up with what is counted, though
+/// nobody may look at them.
 pub(crate) fn keep<S: 'static>(
     env: &Env,
     period: Duration,
+    metrics: &Arc<Registry>,
     declared: &'static [Declared<S>],
     sample: impl FnMut(Moment) -> S + Send + 'static,
 ) -> Arc<History> {
     let history = Arc::new(History::new(declared.iter().map(|(series, _)| *series).collect(), period));
-    let sampling = take_samples(env.clone(), Arc::downgrade(&history), declared, sample);
+    let sampling = take_samples(env.clone(), Arc::downgrade(&history), metrics.clone(), declared, sample);
     env.spawn(TaskClass::Background, sampling);
     history
 }
@@ -43,6 +45,7 @@ pub(crate) fn keep<S: 'static>(
 async fn take_samples<S>(
     env: Env,
     history: Weak<History>,
+    metrics: Arc<Registry>,
     declared: &'static [Declared<S>],
     mut sample: impl FnMut(Moment) -> S,
 ) {
@@ -53,6 +56,7 @@ async fn take_samples<S>(
             let sample = sample(now);
             let values: Vec<Option<f64>> = declared.iter().map(|(_, value)| value(&sample)).collect();
             history.note(now, &values);
+            metrics.keep_up();
             history.until_next(now)
         };
         env.clock.sleep(until_next).await;
@@ -98,7 +102,8 @@ mod tests {
         let env = base::testing::env(1);
         let (rows, mut rate) = (Arc::new(AtomicU64::new(0)), Rate::default());
         let counted = rows.clone();
-        let history = keep(&env, Duration::from_secs(10), SERIES, move |now| Sample {
+        let metrics = Arc::new(Registry::new(env.clock.clone(), "host"));
+        let history = keep(&env, Duration::from_secs(10), &metrics, SERIES, move |now| Sample {
             reads: rate.at(now, counted.load(Relaxed)),
         });
         for second in 0..3700_u64 {

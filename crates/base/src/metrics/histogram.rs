@@ -47,9 +47,9 @@ struct Part {
     above: AtomicU64,
     // Whether there was ever any.
     is_used: AtomicU64,
-    // Of those that are often the same, the last one and one more than its bucket; 0 if the next one is to be noted like any.
+    // Of those that are often the same, the last one and its bucket. It is known as an extreme as long as `above` is not 0.
     last: AtomicU64,
-    above_last_bucket: AtomicU64,
+    last_bucket: AtomicU64,
     // They may wrap: only differences are looked at.
     counts: [AtomicU32; BUCKETS],
 }
@@ -73,9 +73,9 @@ impl Part {
     /// Notes a value that is often the same as the last one noted so: then its bucket is known, and it is no extreme.
     #[inline]
     fn note_alike(&self, value: u64) {
-        let bucket = self.above_last_bucket.load(Relaxed).wrapping_sub(1);
-        match self.counts.get(bucket as usize) {
-            Some(count) if self.last.load(Relaxed) == value => {
+        let is_known = self.last.load(Relaxed) == value && self.above.load(Relaxed) != 0;
+        match self.counts.get(self.last_bucket.load(Relaxed) as usize) {
+            Some(count) if is_known => {
                 count.store(count.load(Relaxed).wrapping_add(1), Relaxed);
                 self.sum.add(value);
             }
@@ -85,7 +85,7 @@ impl Part {
 
     fn note_other(&self, value: u64) {
         self.last.store(value, Relaxed);
-        self.above_last_bucket.store(bucket_of(value) as u64 + 1, Relaxed);
+        self.last_bucket.store(bucket_of(value) as u64, Relaxed);
         self.note(value, 1);
     }
 
@@ -100,8 +100,6 @@ impl Part {
 
     /// What `least` and `above` are since the last look; begins anew.
     fn take_extremes(&self) -> (u64, u64) {
-        // What comes next is to be noted as an extreme, even if it is the same.
-        self.above_last_bucket.store(0, Relaxed);
         let take = |mark: &AtomicU64| if mark.load(Relaxed) == 0 { 0 } else { mark.swap(0, Relaxed) };
         (take(&self.least), take(&self.above))
     }
@@ -229,6 +227,9 @@ impl Histogram {
     /// Ends an interval and begins the next one.
     pub fn roll(&self) {
         let mut seen = self.seen();
+        if seen.counts.is_empty() && self.used_parts().next().is_none() {
+            return;
+        }
         let (mut sum, mut least, mut above) = (0u64, 0, 0);
         for part in self.used_parts() {
             let extremes = part.take_extremes();

@@ -9,6 +9,9 @@ use crate::metrics::{Name, Scope, Show, Source};
 /// HBase's period: histograms tell of intervals that are at least so long. Less a little: who looks every ten seconds
 /// comes early at times, and would find the next interval to be twice as long.
 const INTERVAL_MIN: Duration = Duration::from_millis(9_900);
+/// How long an interval is at most where nobody looks, but [`Registry::keep_up`] is called: what a histogram counts in one bucket
+/// meanwhile must not be more than 32 bits hold, seven million a second.
+const INTERVAL_MAX: Duration = Duration::from_secs(600);
 
 /// The record that the attributes of a bean stand in where HBase sends them: the bean's part, but calls by their
 /// server's name. `RegionServer,sub=WAL` has the record `WAL`, `RegionServer,sub=IPC` has `RegionServer`.
@@ -126,17 +129,23 @@ impl Registry {
     /// the interval that ended last, which this look may end.
     pub fn show(&self, is_wanted: &dyn Fn(&str) -> bool, to: &mut dyn Show) {
         let beans = lock(&self.beans).clone();
-        self.end_interval(&beans);
+        self.end_interval(&beans, INTERVAL_MIN);
         let now = self.clock.monotonic();
         beans.iter().filter(|bean| is_wanted(&bean.name)).for_each(|bean| bean.show(now, to));
     }
 
-    /// Ends the interval that histograms tell of if it was long enough: of all of them, however few are looked at.
-    fn end_interval(&self, beans: &[Arc<Bean>]) {
+    /// To be called now and then, where it may be that nobody looks for hours: no interval becomes longer than histograms can count.
+    pub fn keep_up(&self) {
+        let beans = lock(&self.beans).clone();
+        self.end_interval(&beans, INTERVAL_MAX);
+    }
+
+    /// Ends the interval that histograms tell of if it was so long: of all of them, however few are looked at.
+    fn end_interval(&self, beans: &[Arc<Bean>], least: Duration) {
         let now = self.clock.monotonic();
         {
             let mut began = lock(&self.interval_began);
-            if now.saturating_sub(*began) < INTERVAL_MIN {
+            if now.saturating_sub(*began) < least {
                 return;
             }
             *began = now;
@@ -249,6 +258,20 @@ mod tests {
         tokio::time::advance(INTERVAL_MIN / 2).await;
         assert_eq!(max(), "0");
         assert_eq!(shown(&registry).of("Get_num_ops"), Some("1"), "of all time");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn where_nobody_looks_an_interval_is_no_longer_than_can_be_counted() {
+        let registry = registry();
+        let calls = Arc::new(Calls::begin(Duration::ZERO));
+        registry.hbase_bean("regionserver", "RegionServer,sub=Server").add(calls.clone());
+        let a_quarter_of_what_fits = 1 << 30;
+        for _ in 0..8 {
+            calls.get.micros().record_many(70_000, a_quarter_of_what_fits);
+            tokio::time::advance(INTERVAL_MAX / 2).await;
+            registry.keep_up();
+        }
+        assert_eq!(shown(&registry).of("Get_num_ops"), Some("8589934592"));
     }
 
     #[tokio::test]

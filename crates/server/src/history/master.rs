@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use base::env::Env;
 use base::history::{History, Moment, Rate, Unit};
+use base::metrics::Registry;
 use master::Master;
 use master::procedure::executor::Progress;
 
@@ -55,12 +56,13 @@ pub(crate) const SERIES: &[Declared<Sample>] = &[
 pub(crate) fn keep(
     env: &Env,
     period: Duration,
+    metrics: &Arc<Registry>,
     master: &Arc<Master>,
     calls: &Arc<rpc::Server>,
 ) -> Arc<History> {
     let (master, calls) = (master.clone(), calls.clone());
     let (mut requests, mut cpu_us, mut times) = (Reported::default(), Rate::default(), Spread::default());
-    super::keep(env, period, SERIES, move |now: Moment| {
+    super::keep(env, period, metrics, SERIES, move |now: Moment| {
         let context = master.context();
         let (reads, writes) = requests.at(context.servers.requests());
         let (regions, in_transition) = context.assignment.counts();

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use base::env::Env;
 use base::history::{History, Moment, Rate, Unit};
+use base::metrics::Registry;
 use regionserver::RegionServer;
 
 use super::{Declared, Quantiles, Spread, series};
@@ -106,6 +107,7 @@ pub(crate) const SERIES: &[Declared<Sample>] = &[
 pub(crate) fn keep(
     env: &Env,
     period: Duration,
+    metrics: &Arc<Registry>,
     server: &Arc<RegionServer>,
     calls: &Arc<rpc::Server>,
 ) -> Arc<History> {
@@ -115,7 +117,7 @@ pub(crate) fn keep(
         rates: Rates::default(),
         spreads: Spreads::default(),
     };
-    super::keep(env, period, SERIES, move |now| sampler.sample(now))
+    super::keep(env, period, metrics, SERIES, move |now| sampler.sample(now))
 }
 
 struct Sampler {

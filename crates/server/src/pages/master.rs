@@ -48,7 +48,7 @@ impl MasterPages {
         config: &Config,
         peers: &Peers,
     ) -> MasterPages {
-        let history = history::master::keep(env, config.history_period(), &master, calls);
+        let history = history::master::keep(env, config.history_period(), &metrics, &master, calls);
         let mut others = vec![("Procedures", PROCEDURES)];
         others.extend(peers.region_server.iter().map(|address| ("Region server", address.as_str())));
         let role = ("Master", master.server_name());

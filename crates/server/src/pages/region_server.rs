@@ -52,7 +52,7 @@ impl RegionServerPages {
         config: &Config,
         (limits, identity, peers): (&Limits, &Identity, &Peers),
     ) -> RegionServerPages {
-        let history = history::region_server::keep(env, config.history_period(), &server, calls);
+        let history = history::region_server::keep(env, config.history_period(), &metrics, &server, calls);
         let mut others = vec![("Slow requests", SLOW)];
         others.extend(peers.master.iter().map(|address| ("Master", address.as_str())));
         let role = ("Region server", server.name());

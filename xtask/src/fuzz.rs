@@ -4,6 +4,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 
+use crate::toolchain;
+
 /// What makes the compiler put in the counters and comparisons that libFuzzer steers by, and lets the code know
 /// (`cfg(fuzzing)`: checksums pass).
 const RUSTFLAGS: &str = "--cfg fuzzing -Cpasses=sancov-module \
@@ -44,7 +46,7 @@ fn targets() -> Result<Vec<String>, String> {
 
 /// Builds all targets; tells the directory they are in.
 fn build() -> Result<PathBuf, String> {
-    let host = host()?;
+    let host = toolchain::host()?;
     // A target is named so that the flags are not given to build scripts, which have no counters to report to.
     let status = Command::new("cargo")
         .args([
@@ -66,14 +68,6 @@ fn build() -> Result<PathBuf, String> {
         );
     }
     Ok(Path::new("fuzz/target").join(host).join("release"))
-}
-
-fn host() -> Result<String, String> {
-    let output = Command::new("rustc")
-        .args(["--print", "host-tuple"])
-        .output()
-        .map_err(|error| format!("rustc cannot be started: {error}"))?;
-    Ok(String::from_utf8_lossy(&output.stdout).trim().to_string())
 }
 
 /// Runs one target on what was found before (`fuzz/corpus`) and on the seeds (`fuzz/seeds`, from real files and calls).

@@ -6,6 +6,7 @@
 
 mod fuzz;
 mod licences;
+mod optimized;
 mod sql;
 mod steps;
 mod toolchain;
@@ -17,6 +18,7 @@ const USAGE: &str = "usage: cargo xtask TASK
              against DuckDB
   check      format, lints, documentation, licences and advisories of dependencies, short fuzz runs, then test
   fuzz       every fuzz target for a minute; or:  fuzz [--seconds N] [TARGET...]
+  optimized  the server built with what a minute of load tells the compiler: target/optimized/grampus
   licences   licences of all dependencies against the list of those that go with Apache-2.0";
 
 fn main() -> ExitCode {
@@ -27,6 +29,7 @@ fn main() -> ExitCode {
         Some("test") => steps::test(),
         Some("check") => steps::check(),
         Some("fuzz") => fuzz(&rest),
+        Some("optimized") => optimized::build(),
         Some("licences") => licences::check(),
         _ => Err(USAGE.to_string()),
     };

@@ -87,7 +87,7 @@ pub fn step(title: &str, command: &[&str]) -> Result<(), String> {
     step_with(title, command, &[])
 }
 
-fn step_with(title: &str, command: &[&str], environment: &[(&str, &str)]) -> Result<(), String> {
+pub fn step_with(title: &str, command: &[&str], environment: &[(&str, &str)]) -> Result<(), String> {
     println!("== {title}: {}", command.join(" "));
     let start = Instant::now();
     let status = Command::new(command[0])

@@ -1,5 +1,6 @@
 //! What must be on the machine, named before the work begins, with the line that installs it.
 
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 /// A program that a task needs.
@@ -56,6 +57,32 @@ pub fn require(tools: &[&Tool]) -> Result<(), String> {
         })
         .collect();
     if missing.is_empty() { Ok(()) } else { Err(missing.join("\n")) }
+}
+
+/// The compiler's name for this machine.
+pub fn host() -> Result<String, String> {
+    asked_of_rustc("host-tuple")
+}
+
+/// A program of the LLVM that the compiler is made with; fetched by rustup if it is not there yet.
+pub fn llvm_tool(name: &str) -> Result<PathBuf, String> {
+    let libraries = PathBuf::from(asked_of_rustc("target-libdir")?);
+    let tool = libraries.with_file_name("bin").join(name);
+    if !tool.exists() {
+        let added = Command::new("rustup").args(["component", "add", "llvm-tools"]).status();
+        if !added.is_ok_and(|status| status.success()) || !tool.exists() {
+            return Err(format!("{name} is missing. Install it with:  rustup component add llvm-tools"));
+        }
+    }
+    Ok(tool)
+}
+
+fn asked_of_rustc(what: &str) -> Result<String, String> {
+    let output = Command::new("rustc")
+        .args(["--print", what])
+        .output()
+        .map_err(|error| format!("rustc cannot be started: {error}"))?;
+    Ok(String::from_utf8_lossy(&output.stdout).trim().to_string())
 }
 
 fn runs(tool: &Tool) -> bool {

@@ -331,6 +331,7 @@ fn fresh_rows_are_found_in_their_stretch_without_keys() {
 struct Slices {
     batches: usize,
     rows: usize,
+    rows_max: usize,
     bytes_max: usize,
 }
 
@@ -342,6 +343,7 @@ impl BatchSink for Slices {
     fn batch(&mut self, batch: &Batch<'_>) -> Result<Taken, engine::Error> {
         let bytes = batch.columns.iter().map(|column| column.heap_len()).sum();
         (self.batches, self.rows) = (self.batches + 1, self.rows + batch.len);
+        self.rows_max = self.rows_max.max(batch.len);
         self.bytes_max = self.bytes_max.max(bytes);
         Ok(Taken::All)
     }
@@ -403,6 +405,63 @@ fn versions_are_rows_of_their_time() {
         }
         check(&opened.region, &three(2)).await;
         check(&opened.region, &three(3)).await;
+    });
+}
+
+/// Columns of numbers, and a table that keeps as many versions as there are.
+async fn with_versions(seed: u64, columns: usize) -> (Opened, Vec<Column>) {
+    let env = base::testing::env(seed);
+    let family = FamilyDescriptor::new("f").with("VERSIONS", "1000000");
+    let table = TableDescriptor::new(TableName::parse("t").unwrap()).with_family(family);
+    let opened = open_table(&env, Arc::new(MemoryFs::new()), options(), &table).await.unwrap();
+    let place = |at| Place::Cell { family: "f".into(), qualifier: format!("q{at:04}").into() };
+    let column = |at| Column { place: place(at), encoding: Encoding::BytesLong, scale: 0 };
+    (opened, (0..columns).map(column).collect())
+}
+
+#[test]
+fn rows_of_many_times_are_given_in_batches() {
+    run(async {
+        let (opened, columns) = with_versions(14, 100).await;
+        let put = |number| {
+            let one = |at: usize| {
+                let time = 5 + at as i64;
+                cell(number, b"f", format!("q{at:04}").as_bytes(), time, &time.to_be_bytes())
+            };
+            Mutation::put(row(number), (0..100).map(one).collect())
+        };
+        for result in opened.region.batch((0..300).map(put).collect()).await {
+            result.unwrap();
+        }
+        let of = Wanted { versions: 2, ..wanted(&[b"f"], columns) };
+        for _ in 0..2 {
+            let scan = ColumnScan::new(&opened.region, of.clone()).unwrap();
+            let mut sink = Slices::default();
+            for unit in &scan.plan().await.unwrap().units {
+                scan.read(unit, &mut sink).await.unwrap();
+            }
+            // A row for each cell, with a place for each column.
+            assert_eq!(sink.rows, 30_000);
+            assert!((2000..10_000).contains(&sink.rows_max) && sink.batches < 15, "{sink:?}");
+            opened.region.flush().await.unwrap();
+        }
+    });
+}
+
+#[test]
+fn a_row_of_too_many_times_is_refused() {
+    run(async {
+        let (opened, mut columns) = with_versions(15, 1024).await;
+        let times = (0..23_000).map(|at| cell(7, b"f", b"q0000", 1 + at, &at.to_be_bytes())).collect();
+        opened.region.batch(vec![Mutation::put(row(7), times)]).await.remove(0).unwrap();
+        let mut of = Wanted { versions: 30_000, ..wanted(&[b"f"], columns.clone()) };
+        let failed = failure(&opened, of.clone()).await;
+        assert!(failed.starts_with("row r00007: ") && failed.contains("fewer columns"), "{failed}");
+        columns.truncate(8);
+        of.columns = columns;
+        let (found, _) = read(&opened.region, &of).await;
+        assert_eq!(found.rows.len(), 23_000);
+        assert_eq!(found.rows[0][..2], [Value::Whole(22_999), Value::Null]);
     });
 }
 

@@ -601,6 +601,37 @@ fn a_sidecar_is_read_in_place_of_cells() {
 }
 
 #[test]
+fn vectors_that_would_be_very_large_are_not_built_from_a_sidecar() {
+    run(async {
+        let (opened, _, _) = with_sidecar(18).await;
+        // All ends of a key are others than those of another.
+        let long = |number: u64| Bytes::from([&row(number)[..], &[b'x'; 8000], &row(number)].concat());
+        let put = |number| {
+            let cell = KeyValue::new(&long(number), b"f", b"a", 5, CellType::Put, b"1");
+            Mutation::put(long(number), vec![cell])
+        };
+        for result in opened.region.batch((ROWS..ROWS + 50).map(put).collect()).await {
+            result.unwrap();
+        }
+        opened.region.flush().await.unwrap();
+        let columns = |count| {
+            let place = |offset| Place::RowBytes { offset, length: None };
+            (0..count).map(|at| Column { place: place(at), encoding: Encoding::Raw, scale: 0 }).collect()
+        };
+        let of = |count| Wanted { start_row: row(ROWS), ..wanted(&[b"f"], columns(count)) };
+        let (_, looked) = read(&opened.region, &of(4)).await;
+        assert_eq!((looked.in_vectors, looked.merged), (50, 0), "{looked:?}");
+        let scan = ColumnScan::new(&opened.region, of(1000)).unwrap();
+        let (mut sink, mut looked) = (Slices::default(), Looked::default());
+        for unit in &scan.plan().await.unwrap().units {
+            looked.add(&scan.read(unit, &mut sink).await.unwrap().looked);
+        }
+        assert_eq!((looked.in_vectors, looked.merged, sink.rows), (0, 50, 50), "{looked:?}");
+        assert!(sink.bytes_max < 16 << 20, "{sink:?}");
+    });
+}
+
+#[test]
 fn without_its_sidecar_a_file_is_read_by_its_cells() {
     run(async {
         let (opened, env, fs) = with_sidecar(12).await;

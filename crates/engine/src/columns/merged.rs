@@ -69,10 +69,12 @@ impl Merged {
         }
     }
 
-    /// What a scan may give until it is asked whether the batch [is full](Merged::is_full): as much as fits into the batch if
-    /// each cell of several versions has a time of its own. Mostly that is not so, and then there is room for more.
+    /// What a scan may give until it is asked whether the batch [is full](Merged::is_full): as much as fits into the batch if of
+    /// all that has copies there are all of them, and each cell of several versions has a time of its own. Mostly that is not so,
+    /// and then there is room for more.
     pub(super) fn limits(&self) -> Limits {
         let (rows, bytes) = self.room();
+        let bytes = bytes / self.rows.copies_max();
         let bytes = if self.versions.is_some() { bytes.min(rows * CELL_BYTES_MIN) } else { bytes };
         Limits { rows: rows.max(1) as u64, bytes: bytes.max(1) as u64, ..Limits::default() }
     }
@@ -174,5 +176,66 @@ impl ResultSink for Merged {
 
     fn bytes(&self) -> usize {
         self.bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use cell::{CellType, KeyValue};
+    use columnar::{Encoding, Place};
+
+    use super::*;
+
+    /// Gives rows of one cell as a scan does, until the batch is full; how many.
+    fn fill(merged: &mut Merged, row: impl Fn(usize) -> KeyValue) -> usize {
+        let mut rows = 0;
+        while !merged.is_full() {
+            let mut limits = merged.limits();
+            while limits.rows > 0 && limits.bytes > 0 {
+                let cell = row(rows);
+                merged.cell(&cell.view(0));
+                rows += 1;
+                limits.rows -= 1;
+                limits.bytes = limits.bytes.saturating_sub(cell.view(0).len_without_tags() as u64 + 4);
+            }
+        }
+        rows
+    }
+
+    #[test]
+    fn a_batch_is_bounded_however_many_columns_have_the_same_bytes() {
+        let raw = |place| Column { place, encoding: Encoding::Raw, scale: 0 };
+        let of_cell = raw(Place::Cell { family: "f".into(), qualifier: "q".into() });
+        let of_row = |at: usize| raw(Place::RowBytes { offset: at % 3, length: None });
+        let row = |key_len: usize, value_len: usize| {
+            move |at: usize| {
+                let key = format!("{at:0key_len$}");
+                KeyValue::new(
+                    key.as_bytes(),
+                    b"f",
+                    b"q",
+                    5,
+                    CellType::Put,
+                    key.repeat(value_len / key_len).as_bytes(),
+                )
+            }
+        };
+        for versions in [1, 2] {
+            for (columns, row) in [
+                (vec![of_cell.clone(); 1024], row(8, 16 << 10)),
+                ((0..1024).map(of_row).collect(), row(16 << 10, 16 << 10)),
+            ] {
+                let mut merged = Merged::new(&columns, versions);
+                // The last row may be beyond, which is as large as a batch here.
+                assert!((1..3).contains(&fill(&mut merged, row)));
+                let found = merged.take().unwrap();
+                let bytes: usize = found.vectors.iter().map(|vector| vector.heap_len()).sum();
+                assert!(bytes < 3 * BATCH_BYTES, "{bytes}");
+            }
+            // What is small is not cut smaller than it needs to be.
+            let columns: Vec<Column> = (0..64).map(of_row).collect();
+            let rows = fill(&mut Merged::new(&columns, versions), row(8, 80));
+            assert!((BATCH_ROWS / 8 * 7..=BATCH_ROWS).contains(&rows), "{rows}");
+        }
     }
 }

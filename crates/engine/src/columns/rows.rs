@@ -28,6 +28,8 @@ pub(super) struct Rows {
     facts: Facts,
     // Of all values as they were written, in each column that has them.
     bytes: usize,
+    // Columns of one cell, at most.
+    of_cell_max: usize,
     // The column of the last value that could not be read.
     unreadable: Option<usize>,
 }
@@ -57,7 +59,10 @@ impl Rows {
                 right.builder,
             ))
         });
+        let is_same =
+            |one: &Target, next: &Target| (&one.family, &one.qualifier) == (&next.family, &next.qualifier);
         Rows {
+            of_cell_max: cells.chunk_by(is_same).map(<[Target]>::len).max().unwrap_or(0),
             builders: columns.iter().map(VectorBuilder::new).collect(),
             cells,
             of_row,
@@ -88,6 +93,11 @@ impl Rows {
     /// Bytes of all values so far, each as often as a column has it.
     pub(super) fn bytes(&self) -> usize {
         self.bytes
+    }
+
+    /// How often, at most, bytes of cells become bytes of values: of row keys one is kept beside the parts that columns have.
+    pub(super) fn copies_max(&self) -> usize {
+        self.of_cell_max.max(self.of_row.len() + 1)
     }
 
     /// Whether so many rows of one key are too many.

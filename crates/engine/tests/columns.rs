@@ -125,6 +125,48 @@ fn what_is_newer_is_seen() {
 }
 
 #[test]
+fn a_file_in_the_gap_of_another_is_read_by_its_own_stretches() {
+    run(async {
+        // The larger one has rows on both sides, and none or few between.
+        for between in [11_000..11_000, 11_000..11_002] {
+            let (opened, env) = opened(16).await;
+            load(&opened, &env, b"f", (0..3000).chain(between).chain(20_000..23_000)).await;
+            opened.region.flush().await.unwrap();
+            load(&opened, &env, b"f", 10_000..13_000).await;
+            opened.region.flush().await.unwrap();
+            let looked = check(&opened.region, &of_f()).await;
+            assert!(looked.in_vectors > 8000 && looked.merged < 1000, "{looked:?}");
+            check(&opened.region, &Wanted { start_row: row(2900), stop_row: row(12_000), ..of_f() }).await;
+            let counted = wanted(&[b"f"], Vec::new());
+            let expected = common::columns::expected(&opened.region, &counted).await.len() as u64;
+            let (found, looked) = read(&opened.region, &counted).await;
+            assert!(found.count == expected && looked.merged < 1000, "{looked:?}");
+        }
+    });
+}
+
+#[test]
+fn rows_that_are_merged_are_cut_by_all_files() {
+    run(async {
+        let (opened, env) = opened(17).await;
+        // The largest file has the last rows; another one has some of all that lie before them.
+        for (family, numbers) in [(&b"f"[..], 6000..14_000), (b"f", 0..3000), (b"g", 1000..6000)] {
+            load(&opened, &env, family, numbers).await;
+            opened.region.flush().await.unwrap();
+        }
+        let both = wanted(&[b"f", b"g"], raw_columns(&[(b"f", b"a"), (b"g", b"a")]));
+        for of in [both, Wanted { versions: 2, ..of_f() }] {
+            let scan = ColumnScan::new(&opened.region, of.clone()).unwrap();
+            let units = scan.plan().await.unwrap().units;
+            let before = units.iter().filter(|unit| *unit.start_row() < row(3000)).count();
+            assert!(before > 5, "{before} of {}", units.len());
+            assert!(units.is_sorted_by_key(|unit| unit.start_row().clone()));
+            check(&opened.region, &of).await;
+        }
+    });
+}
+
+#[test]
 fn rows_are_counted_without_a_look_at_them() {
     run(async {
         let (opened, env) = opened(6).await;

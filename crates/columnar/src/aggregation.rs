@@ -1,5 +1,6 @@
 //! Aggregation of batches of rows into groups.
 
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use crate::aggregate::{Accumulator, Aggregate, Overflow, State};
@@ -69,13 +70,24 @@ impl Aggregation {
 
     /// The same without columns that nothing is asked of, which are then not read.
     #[must_use]
-    pub fn of_used_columns(mut self) -> Aggregation {
+    pub fn of_used_columns(self) -> Aggregation {
         let mut used: Vec<usize> = self.predicate.as_ref().map(Predicate::columns).unwrap_or_default();
         used.extend(&self.group_by);
         used.extend(self.aggregates.iter().filter_map(|aggregate| aggregate.column));
-        let used = Used::of(used);
+        let used = Used::of(used, &self.columns);
+        self.of_columns(&used)
+    }
+
+    /// The same with each column once, also those that nothing is asked of.
+    #[must_use]
+    pub fn of_different_columns(self) -> Aggregation {
+        let used = Used::of(0..self.columns.len(), &self.columns);
+        self.of_columns(&used)
+    }
+
+    fn of_columns(mut self, used: &Used) -> Aggregation {
         self.columns = used.select(&self.columns);
-        self.predicate = self.predicate.map(|predicate| predicate.of_columns(&used));
+        self.predicate = self.predicate.map(|predicate| predicate.of_columns(used));
         self.group_by.iter_mut().for_each(|at| *at = used.place(*at));
         self.aggregates.iter_mut().for_each(|of| of.column = of.column.map(|at| used.place(at)));
         self
@@ -86,26 +98,39 @@ impl Aggregation {
     }
 }
 
-/// Some columns of a list, each once, in order.
+/// Some columns of a list, each once, in order. Those that have the same values are one: whoever names a column a thousand times
+/// has it read, and kept, once.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Used(Vec<usize>);
+pub struct Used {
+    // Their places in the list, and of each place that was named the place among them.
+    columns: Vec<usize>,
+    named: BTreeMap<usize, usize>,
+}
 
 impl Used {
-    /// Those at these places.
-    pub fn of(mut places: Vec<usize>) -> Used {
-        places.sort_unstable();
-        places.dedup();
-        Used(places)
+    /// Those at these places of `list`, which are there.
+    pub fn of(places: impl IntoIterator<Item = usize>, list: &[Column]) -> Used {
+        let mut used = Used { columns: Vec::new(), named: places.into_iter().map(|at| (at, 0)).collect() };
+        let mut known = HashMap::new();
+        for (at, place) in &mut used.named {
+            let column = &list[*at];
+            // Of what is no decimal, the scale says nothing.
+            *place = *known.entry((&column.place, column.encoding, column.kind())).or_insert_with(|| {
+                used.columns.push(*at);
+                used.columns.len() - 1
+            });
+        }
+        used
     }
 
     /// The columns.
-    pub fn select(&self, columns: &[Column]) -> Vec<Column> {
-        self.0.iter().map(|at| columns[*at].clone()).collect()
+    pub fn select(&self, list: &[Column]) -> Vec<Column> {
+        self.columns.iter().map(|at| list[*at].clone()).collect()
     }
 
     /// Where among them the one is that is at a place of the list.
     pub fn place(&self, of_list: usize) -> usize {
-        self.0.binary_search(&of_list).expect("only columns that are used are named")
+        *self.named.get(&of_list).expect("only columns that are used are named")
     }
 }
 
@@ -323,6 +348,33 @@ mod tests {
             // Both meet groups in the same order; what was empty is there without columns.
             assert_eq!(all.finish(), merger.finish());
         }
+    }
+
+    #[test]
+    fn a_column_that_is_named_often_is_there_once() {
+        use crate::predicate::Operator;
+        let mut columns = vec![column("a", Encoding::Raw), column("b", Encoding::TextLong)];
+        columns.extend(vec![column("a", Encoding::Raw); 3]);
+        // Of another encoding; of a scale that says nothing; of one that does.
+        columns.push(column("b", Encoding::TextDecimal));
+        columns.push(Column { scale: 3, ..column("b", Encoding::TextLong) });
+        columns.push(Column { scale: 3, ..column("b", Encoding::TextDecimal) });
+        let named = Aggregation {
+            predicate: Some(Predicate::CompareColumns(6, Operator::Less, 1)),
+            group_by: vec![4, 3, 2],
+            aggregates: [3, 5, 7].map(|at| Aggregate { function: Function::Max, column: Some(at) }).into(),
+            columns,
+        };
+        assert_eq!(named.check(), Ok(()));
+        let used = named.clone().of_used_columns();
+        assert_eq!(used.columns, [1, 2, 5, 7].map(|at| named.columns[at].clone()));
+        assert_eq!(used.predicate, Some(Predicate::CompareColumns(0, Operator::Less, 0)));
+        assert_eq!(used.group_by, [1, 1, 1]);
+        assert!(used.aggregates.iter().map(|aggregate| aggregate.column).eq([Some(1), Some(2), Some(3)]));
+        // Also where those that nothing is asked of count.
+        let all = Aggregation { predicate: None, ..named.clone() }.of_different_columns();
+        assert_eq!(all.columns, [0, 1, 5, 7].map(|at| named.columns[at].clone()));
+        assert_eq!(all.group_by, [0, 0, 0]);
     }
 
     #[test]

@@ -70,6 +70,15 @@ impl Distances {
         }
     }
 
+    fn len(&self) -> usize {
+        match self {
+            Distances::Bytes(values) => values.len(),
+            Distances::Shorts(values) => values.len(),
+            Distances::Ints(values) => values.len(),
+            Distances::Longs(values) => values.len(),
+        }
+    }
+
     fn heap_len(&self) -> usize {
         match self {
             Distances::Bytes(values) => values.len(),
@@ -114,6 +123,17 @@ impl Packed {
             (_, Some((least, greatest))) => Bounds::Between(least.clone(), greatest.clone()),
             (_, None) => Bounds::Nothing,
         }
+    }
+
+    /// Bytes of memory that the vector takes once it is unpacked.
+    pub fn unpacked_len(&self) -> usize {
+        let values = match &self.body {
+            Body::AsItIs(vector) => return vector.heap_len(),
+            Body::Whole { distances, .. } => distances.len() * 8,
+            Body::Decimal { distances, .. } => distances.len() * 16,
+            Body::Coded { codes, dictionary } => codes.len() * 4 + dictionary.heap_len(),
+        };
+        size_of::<Vector>() + values + self.present.as_ref().map_or(0, Bits::heap_len)
     }
 
     /// Bytes of memory.
@@ -168,6 +188,7 @@ mod tests {
         }
         assert_eq!(unpacked.bounds(), vector.bounds());
         assert_eq!(packed.bounds(), vector.known());
+        assert!((unpacked.heap_len()..=vector.heap_len()).contains(&packed.unpacked_len()));
         // Of the values, that is.
         let bytes = packed.heap_len() - size_of::<Packed>();
         let bytes = if let Body::AsItIs(_) = packed.body { bytes - size_of::<Vector>() } else { bytes };

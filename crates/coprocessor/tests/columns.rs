@@ -221,6 +221,37 @@ fn versions_are_all_added_up() {
     });
 }
 
+#[test]
+fn a_column_may_be_named_often() {
+    run(async {
+        let world = begin().await;
+        put(&world, "n", (0..100).map(|number| (number, number.to_string().into()))).await;
+        let column = |at| column("n", if at == 500 { Encoding::Raw } else { Encoding::TextLong });
+        for versions in [1, 2] {
+            let rows = Rows { versions: Some(versions), ..of((0..1024).map(column).collect()) };
+            let request = AggregateRequest {
+                rows: Some(rows.clone()),
+                group_by: vec![500],
+                aggregate: vec![sum(3), count(), sum(1023)],
+                ..AggregateRequest::default()
+            };
+            let answer = aggregate(&world, &request).await.unwrap();
+            assert_eq!(answer.group.len(), 100);
+            for group in answer.group {
+                let number: i64 = str::from_utf8(group.key[0].raw()).unwrap().parse().unwrap();
+                let total = |at: usize| group.state[at].value.as_ref().unwrap().decimal().to_vec();
+                assert_eq!((total(0), total(2)), (total(2), vec![number as u8]));
+            }
+            let give = vec![900, 500, 0];
+            let select = SelectRequest { rows: Some(rows), give, ..SelectRequest::default() };
+            let answer = world.call(SERVICE, "Select", &select.encode_to_vec()).await.unwrap();
+            let vectors = SelectResponse::decode(&answer[..]).unwrap().vector;
+            assert_eq!(vectors[0].whole, (0..100).collect::<Vec<i64>>());
+            assert_eq!((&vectors[0], vectors[1].raw.len()), (&vectors[2], 100));
+        }
+    });
+}
+
 /// Rows of all answers, with the greatest number of bytes that one had.
 async fn selected(world: &World, bytes_max: u64) -> (Vec<(Bytes, Bytes)>, usize) {
     let mut rows = of(vec![Column { encoding: Some(Encoding::Raw as i32), ..Column::default() }]);

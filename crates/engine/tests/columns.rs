@@ -125,6 +125,48 @@ fn what_is_newer_is_seen() {
 }
 
 #[test]
+fn a_file_in_the_gap_of_another_is_read_by_its_own_stretches() {
+    run(async {
+        // The larger one has rows on both sides, and none or few between.
+        for between in [11_000..11_000, 11_000..11_002] {
+            let (opened, env) = opened(16).await;
+            load(&opened, &env, b"f", (0..3000).chain(between).chain(20_000..23_000)).await;
+            opened.region.flush().await.unwrap();
+            load(&opened, &env, b"f", 10_000..13_000).await;
+            opened.region.flush().await.unwrap();
+            let looked = check(&opened.region, &of_f()).await;
+            assert!(looked.in_vectors > 8000 && looked.merged < 1000, "{looked:?}");
+            check(&opened.region, &Wanted { start_row: row(2900), stop_row: row(12_000), ..of_f() }).await;
+            let counted = wanted(&[b"f"], Vec::new());
+            let expected = common::columns::expected(&opened.region, &counted).await.len() as u64;
+            let (found, looked) = read(&opened.region, &counted).await;
+            assert!(found.count == expected && looked.merged < 1000, "{looked:?}");
+        }
+    });
+}
+
+#[test]
+fn rows_that_are_merged_are_cut_by_all_files() {
+    run(async {
+        let (opened, env) = opened(17).await;
+        // The largest file has the last rows; another one has some of all that lie before them.
+        for (family, numbers) in [(&b"f"[..], 6000..14_000), (b"f", 0..3000), (b"g", 1000..6000)] {
+            load(&opened, &env, family, numbers).await;
+            opened.region.flush().await.unwrap();
+        }
+        let both = wanted(&[b"f", b"g"], raw_columns(&[(b"f", b"a"), (b"g", b"a")]));
+        for of in [both, Wanted { versions: 2, ..of_f() }] {
+            let scan = ColumnScan::new(&opened.region, of.clone()).unwrap();
+            let units = scan.plan().await.unwrap().units;
+            let before = units.iter().filter(|unit| *unit.start_row() < row(3000)).count();
+            assert!(before > 5, "{before} of {}", units.len());
+            assert!(units.is_sorted_by_key(|unit| unit.start_row().clone()));
+            check(&opened.region, &of).await;
+        }
+    });
+}
+
+#[test]
 fn rows_are_counted_without_a_look_at_them() {
     run(async {
         let (opened, env) = opened(6).await;
@@ -331,6 +373,7 @@ fn fresh_rows_are_found_in_their_stretch_without_keys() {
 struct Slices {
     batches: usize,
     rows: usize,
+    rows_max: usize,
     bytes_max: usize,
 }
 
@@ -342,6 +385,7 @@ impl BatchSink for Slices {
     fn batch(&mut self, batch: &Batch<'_>) -> Result<Taken, engine::Error> {
         let bytes = batch.columns.iter().map(|column| column.heap_len()).sum();
         (self.batches, self.rows) = (self.batches + 1, self.rows + batch.len);
+        self.rows_max = self.rows_max.max(batch.len);
         self.bytes_max = self.bytes_max.max(bytes);
         Ok(Taken::All)
     }
@@ -455,6 +499,63 @@ fn versions_are_rows_of_their_time() {
         }
         check(&opened.region, &three(2)).await;
         check(&opened.region, &three(3)).await;
+    });
+}
+
+/// Columns of numbers, and a table that keeps as many versions as there are.
+async fn with_versions(seed: u64, columns: usize) -> (Opened, Vec<Column>) {
+    let env = base::testing::env(seed);
+    let family = FamilyDescriptor::new("f").with("VERSIONS", "1000000");
+    let table = TableDescriptor::new(TableName::parse("t").unwrap()).with_family(family);
+    let opened = open_table(&env, Arc::new(MemoryFs::new()), options(), &table).await.unwrap();
+    let place = |at| Place::Cell { family: "f".into(), qualifier: format!("q{at:04}").into() };
+    let column = |at| Column { place: place(at), encoding: Encoding::BytesLong, scale: 0 };
+    (opened, (0..columns).map(column).collect())
+}
+
+#[test]
+fn rows_of_many_times_are_given_in_batches() {
+    run(async {
+        let (opened, columns) = with_versions(14, 100).await;
+        let put = |number| {
+            let one = |at: usize| {
+                let time = 5 + at as i64;
+                cell(number, b"f", format!("q{at:04}").as_bytes(), time, &time.to_be_bytes())
+            };
+            Mutation::put(row(number), (0..100).map(one).collect())
+        };
+        for result in opened.region.batch((0..300).map(put).collect()).await {
+            result.unwrap();
+        }
+        let of = Wanted { versions: 2, ..wanted(&[b"f"], columns) };
+        for _ in 0..2 {
+            let scan = ColumnScan::new(&opened.region, of.clone()).unwrap();
+            let mut sink = Slices::default();
+            for unit in &scan.plan().await.unwrap().units {
+                scan.read(unit, &mut sink).await.unwrap();
+            }
+            // A row for each cell, with a place for each column.
+            assert_eq!(sink.rows, 30_000);
+            assert!((2000..10_000).contains(&sink.rows_max) && sink.batches < 15, "{sink:?}");
+            opened.region.flush().await.unwrap();
+        }
+    });
+}
+
+#[test]
+fn a_row_of_too_many_times_is_refused() {
+    run(async {
+        let (opened, mut columns) = with_versions(15, 1024).await;
+        let times = (0..23_000).map(|at| cell(7, b"f", b"q0000", 1 + at, &at.to_be_bytes())).collect();
+        opened.region.batch(vec![Mutation::put(row(7), times)]).await.remove(0).unwrap();
+        let mut of = Wanted { versions: 30_000, ..wanted(&[b"f"], columns.clone()) };
+        let failed = failure(&opened, of.clone()).await;
+        assert!(failed.starts_with("row r00007: ") && failed.contains("fewer columns"), "{failed}");
+        columns.truncate(8);
+        of.columns = columns;
+        let (found, _) = read(&opened.region, &of).await;
+        assert_eq!(found.rows.len(), 23_000);
+        assert_eq!(found.rows[0][..2], [Value::Whole(22_999), Value::Null]);
     });
 }
 
@@ -590,6 +691,37 @@ fn a_sidecar_is_read_in_place_of_cells() {
         opened.region.compact(None, CompactionKind::Major).await.unwrap();
         let looked = check(&opened.region, &of_f()).await;
         assert_eq!(looked.merged, 0, "{looked:?}");
+    });
+}
+
+#[test]
+fn vectors_that_would_be_very_large_are_not_built_from_a_sidecar() {
+    run(async {
+        let (opened, _, _) = with_sidecar(18).await;
+        // All ends of a key are others than those of another.
+        let long = |number: u64| Bytes::from([&row(number)[..], &[b'x'; 8000], &row(number)].concat());
+        let put = |number| {
+            let cell = KeyValue::new(&long(number), b"f", b"a", 5, CellType::Put, b"1");
+            Mutation::put(long(number), vec![cell])
+        };
+        for result in opened.region.batch((ROWS..ROWS + 50).map(put).collect()).await {
+            result.unwrap();
+        }
+        opened.region.flush().await.unwrap();
+        let columns = |count| {
+            let place = |offset| Place::RowBytes { offset, length: None };
+            (0..count).map(|at| Column { place: place(at), encoding: Encoding::Raw, scale: 0 }).collect()
+        };
+        let of = |count| Wanted { start_row: row(ROWS), ..wanted(&[b"f"], columns(count)) };
+        let (_, looked) = read(&opened.region, &of(4)).await;
+        assert_eq!((looked.in_vectors, looked.merged), (50, 0), "{looked:?}");
+        let scan = ColumnScan::new(&opened.region, of(1000)).unwrap();
+        let (mut sink, mut looked) = (Slices::default(), Looked::default());
+        for unit in &scan.plan().await.unwrap().units {
+            looked.add(&scan.read(unit, &mut sink).await.unwrap().looked);
+        }
+        assert_eq!((looked.in_vectors, looked.merged, sink.rows), (0, 50, 50), "{looked:?}");
+        assert!(sink.bytes_max < 16 << 20, "{sink:?}");
     });
 }
 

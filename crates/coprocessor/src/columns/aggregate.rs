@@ -33,10 +33,9 @@ pub(super) async fn aggregate(
     let mut rows = super::rows(request.rows.as_ref())?;
     let mut plan =
         request::aggregation(&rows, &request.group_by, &request.aggregate).map_err(JavaException::from)?;
-    if rows.versions <= 1 {
-        plan = plan.of_used_columns();
-        rows.columns.clone_from(&plan.columns);
-    }
+    // Of several versions, cells of columns that nothing is asked of make rows too.
+    plan = if rows.versions <= 1 { plan.of_used_columns() } else { plan.of_different_columns() };
+    rows.columns.clone_from(&plan.columns);
     let scan = ColumnScan::new(region, super::wanted(&rows))?;
     let units = scan.plan().await?;
     let asked = request.groups_bytes_max.and_then(|bytes| usize::try_from(bytes).ok());

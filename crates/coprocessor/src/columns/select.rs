@@ -98,15 +98,21 @@ fn checked(rows: &mut RowsWanted, request: &SelectRequest) -> Result<Vec<usize>>
             JavaException::do_not_retry(format!("column {at} is to be given, which is not there")).into()
         );
     }
-    if rows.versions <= 1 {
-        let mut places = rows.predicate.as_ref().map(Predicate::columns).unwrap_or_default();
-        places.extend(&give);
-        let used = Used::of(places);
-        rows.columns = used.select(&rows.columns);
-        rows.predicate = rows.predicate.take().map(|predicate| predicate.of_columns(&used));
-        give.iter_mut().for_each(|at| *at = used.place(*at));
-    }
+    let used = used(rows, &give);
+    rows.columns = used.select(&rows.columns);
+    rows.predicate = rows.predicate.take().map(|predicate| predicate.of_columns(&used));
+    give.iter_mut().for_each(|at| *at = used.place(*at));
     Ok(give)
+}
+
+/// Columns that are given or looked at; of several versions all, for their cells make rows.
+fn used(rows: &RowsWanted, give: &[usize]) -> Used {
+    if rows.versions > 1 {
+        return Used::of(0..rows.columns.len(), &rows.columns);
+    }
+    let mut places = rows.predicate.as_ref().map(Predicate::columns).unwrap_or_default();
+    places.extend(give);
+    Used::of(places, &rows.columns)
 }
 
 /// Rows that met the condition.

@@ -67,6 +67,7 @@ impl ColumnScan {
             plan.next_row = Some(next_row);
         }
         if self.store.is_none() {
+            // All is merged; files say where to cut.
             found.units.iter_mut().for_each(|unit| unit.way = Way::Merged);
         }
         Ok(found.units)
@@ -81,9 +82,6 @@ impl ColumnScan {
         files.sort_by_key(|file| std::cmp::Reverse(file.len()));
         if self.region().order() != CellOrder::Plain {
             files.clear();
-        } else if self.store.is_none() {
-            // All is merged; the largest file says where to cut.
-            files.truncate(1);
         }
         files
     }

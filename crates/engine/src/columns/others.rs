@@ -13,7 +13,7 @@ use crate::scanner::{Order, Source, may_have_rows};
 use crate::store::{StoreFile, StoreView};
 
 /// Such rows of a stretch up to which the rest is read from its vectors, and they one by one.
-const ROWS_MAX: usize = 512;
+pub(super) const ROWS_MAX: usize = 512;
 
 /// The rows in `range` that anything but `file` has cells of, in order; `None` if they are many.
 pub(super) async fn rows_of_others(

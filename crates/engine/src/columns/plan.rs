@@ -7,6 +7,7 @@ use cell::query::TimeRange;
 use columnar::Column;
 use hfile::{Catalog, CatalogEntry, SidecarPlace};
 
+use crate::columns::others::ROWS_MAX;
 use crate::columns::reading::Reading;
 use crate::columns::sidecar;
 use crate::error::Result;
@@ -124,6 +125,8 @@ impl RowRange {
 
 /// Cuts `range` into units, in order: those of the first file, then of the next ones where it has nothing; the rest is merged.
 /// Of a stretch that reaches beyond the range there is a unit for the part within.
+///
+/// No unit has much more than a stretch of any file, for whoever began one has to end it.
 pub(super) fn fill(range: RowRange, files: &[Vec<Unit>], units: &mut Vec<Unit>) {
     if range.is_empty() {
         return;
@@ -141,12 +144,29 @@ pub(super) fn fill(range: RowRange, files: &[Vec<Unit>], units: &mut Vec<Unit>) 
         let Some(unit) = unit.within(&range) else { continue };
         fill(RowRange { start, stop: unit.rows.start.clone() }, others, units);
         start = unit.rows.stop.clone();
-        units.push(unit);
+        match is_gap(&unit, others) {
+            true => fill(unit.rows, others, units),
+            false => units.push(unit),
+        }
         if start.is_empty() {
             return;
         }
     }
     fill(RowRange { start, stop: range.stop }, others, units);
+}
+
+/// Whether a unit is but a gap around rows of others, to be filled by their units: two stretches of a file begin in it, so that it
+/// has one of them whole, or it has very many rows that are counted. Of a small file it may have all.
+fn is_gap(unit: &Unit, others: &[Vec<Unit>]) -> bool {
+    let RowRange { start, stop } = &unit.rows;
+    let is_counted = |other: &Unit| matches!(other.way, Way::Counted(rows) if rows > ROWS_MAX as u64);
+    let has_others = |units: &Vec<Unit>| {
+        let from = units.partition_point(|other| other.rows.start <= *start);
+        let inside = units[from..].iter().take_while(|other| stop.is_empty() || other.rows.start < *stop);
+        inside.clone().nth(1).is_some() || inside.take(1).any(is_counted)
+    };
+    // What is counted is so as a whole, and alone.
+    !matches!(unit.way, Way::Counted(_)) && others.iter().any(has_others)
 }
 
 /// The rows that a store has of a file, from the first to the last.

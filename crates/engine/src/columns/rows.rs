@@ -12,6 +12,9 @@ use crate::error::{Error, Result};
 /// What a value takes beside its bytes, or a row that has none.
 pub(super) const VALUE_BYTES: usize = 12;
 
+/// Bytes of values, and of what a row takes beside them, that are gathered at most. Batches end long before, but not within a row.
+const GATHERED_BYTES_MAX: usize = 256 << 20;
+
 /// Takes cells row by row and builds a vector of each column.
 pub(super) struct Rows {
     builders: Vec<VectorBuilder>,
@@ -23,8 +26,10 @@ pub(super) struct Rows {
     // Where in `cells` the next cell of the row may be.
     next: usize,
     facts: Facts,
-    // Of values that are bytes, about.
+    // Of all values as they were written, in each column that has them.
     bytes: usize,
+    // Columns of one cell, at most.
+    of_cell_max: usize,
     // The column of the last value that could not be read.
     unreadable: Option<usize>,
 }
@@ -54,7 +59,10 @@ impl Rows {
                 right.builder,
             ))
         });
+        let is_same =
+            |one: &Target, next: &Target| (&one.family, &one.qualifier) == (&next.family, &next.qualifier);
         Rows {
+            of_cell_max: cells.chunk_by(is_same).map(<[Target]>::len).max().unwrap_or(0),
             builders: columns.iter().map(VectorBuilder::new).collect(),
             cells,
             of_row,
@@ -80,6 +88,25 @@ impl Rows {
     /// About how many bytes of memory the vectors take so far.
     pub(super) fn heap_bytes(&self) -> usize {
         self.bytes + self.facts.rows * self.builders.len() * VALUE_BYTES
+    }
+
+    /// Bytes of all values so far, each as often as a column has it.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// How often, at most, bytes of cells become bytes of values: of row keys one is kept beside the parts that columns have.
+    pub(super) fn copies_max(&self) -> usize {
+        self.of_cell_max.max(self.of_row.len() + 1)
+    }
+
+    /// Whether so many rows of one key are too many.
+    ///
+    /// # Errors
+    /// [`Error::BadRequest`] if they are.
+    pub(super) fn check_rows(&self, row: &[u8], count: usize) -> Result<()> {
+        let bytes = self.builders.len() * VALUE_BYTES + row.len() * (self.of_row.len() + 1);
+        check_bytes(row, bytes.saturating_mul(count))
     }
 
     /// Rows so far.
@@ -114,9 +141,8 @@ impl Rows {
             let builder = &mut self.builders[*at];
             match builder.column().place.of_row(row) {
                 Some(part) => {
-                    let part = part.to_vec();
                     self.bytes += part.len();
-                    if let Err(unreadable) = builder.push(&part) {
+                    if let Err(unreadable) = builder.push(part) {
                         self.unreadable = Some(*at);
                         return Err(bad_value(&self.row, unreadable));
                     }
@@ -124,7 +150,7 @@ impl Rows {
                 None => builder.push_null(),
             }
         }
-        Ok(())
+        check_bytes(&self.row, self.bytes)
     }
 
     /// A cell of the current row, behind those before it.
@@ -147,6 +173,7 @@ impl Rows {
                 Ordering::Equal if target.family == cell.family() => {
                     self.next += 1;
                     self.bytes += cell.value.len();
+                    check_bytes(&self.row, self.bytes)?;
                     let builder = &mut self.builders[target.builder];
                     if let Err(unreadable) = builder.push(cell.value) {
                         self.unreadable = Some(target.builder);
@@ -179,8 +206,30 @@ impl Rows {
     }
 }
 
+/// Whether what is gathered, `row` the last of it, takes too many bytes.
+///
+/// # Errors
+/// [`Error::BadRequest`] if it does.
+#[inline]
+pub(super) fn check_bytes(row: &[u8], bytes: usize) -> Result<()> {
+    if bytes <= GATHERED_BYTES_MAX {
+        return Ok(());
+    }
+    Err(bad_row(
+        row,
+        &format!(
+            "what is asked of it takes more than {GATHERED_BYTES_MAX} bytes: ask for fewer columns, or versions"
+        ),
+    ))
+}
+
 fn bad_value(row: &[u8], unreadable: Unreadable) -> Error {
+    bad_row(row, &unreadable.0)
+}
+
+#[cold]
+fn bad_row(row: &[u8], what: &str) -> Error {
     const ROW_SHOWN_MAX: usize = 64;
     let shown = row.get(..ROW_SHOWN_MAX).unwrap_or(row);
-    Error::bad_request(format!("row {}: {}", shown.escape_ascii(), unreadable.0))
+    Error::bad_request(format!("row {}: {what}", shown.escape_ascii()))
 }

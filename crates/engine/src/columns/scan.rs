@@ -233,25 +233,33 @@ impl ColumnScan {
         })?;
         let mut merged = Merged::new(&self.wanted.columns, self.wanted.versions);
         let mut looked = Looked::default();
-        let clock = &self.region.env().clock;
         loop {
-            let look = Deadline { clock: clock.clone(), at: clock.monotonic() + LOOK_PERIOD };
-            let mut limits = Limits { deadline: Some(look), ..merged.limits() };
-            let progress = drive(&mut scanner, &mut limits, &mut merged).await?;
-            if progress.mid_row {
-                continue;
-            }
+            let stopped = self.fill(&mut scanner, &mut merged).await?;
             let found = merged.take()?;
             let (count, next_row) = self.give(&found, sink).await?;
             looked.merged += count;
             if next_row.is_some() {
                 return Ok(ReadUnit { looked, next_row });
             }
-            if progress.stopped == Stopped::Exhausted {
+            if stopped == Stopped::Exhausted {
                 return Ok(ReadUnit { looked, next_row: None });
             }
             if !sink.goes_on()? {
                 return Ok(ReadUnit { looked, next_row: Some(scanner.next_row().into()) });
+            }
+        }
+    }
+
+    /// Reads whole rows until there are enough for a batch, time to look around, or no more; which of them.
+    async fn fill(&self, scanner: &mut RegionScanner, merged: &mut Merged) -> Result<Stopped> {
+        let clock = &self.region.env().clock;
+        let look = Deadline { clock: clock.clone(), at: clock.monotonic() + LOOK_PERIOD };
+        loop {
+            let mut limits = Limits { deadline: Some(look.clone()), ..merged.limits() };
+            let progress = drive(scanner, &mut limits, merged).await?;
+            let has_room = matches!(progress.stopped, Stopped::Rows | Stopped::Bytes) && !merged.is_full();
+            if !progress.mid_row && !has_room {
+                return Ok(progress.stopped);
             }
         }
     }

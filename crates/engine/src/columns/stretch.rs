@@ -51,10 +51,15 @@ impl Known {
         self.vectors.iter().map(bounds).collect()
     }
 
-    /// Whether the vectors may be unpacked together: each takes memory for all rows, if only one has a value.
+    /// Whether the vectors may be unpacked together, as far as they are known: each takes memory for all rows, if only one has a
+    /// value, and values may be large.
     pub(super) fn fits_memory(&self) -> bool {
-        let rows = self.facts.map_or(0, |facts| facts.rows);
-        rows.saturating_mul(self.vectors.len()).saturating_mul(VALUE_BYTES) <= VECTORS_BYTES_MAX
+        let without = self.facts.map_or(0, |facts| facts.rows).saturating_mul(VALUE_BYTES);
+        let bytes = |vector: &Option<Arc<Packed>>| {
+            vector.as_ref().map_or(without, |vector| vector.unpacked_len().max(without))
+        };
+        self.vectors.iter().fold(0_usize, |sum, vector| sum.saturating_add(bytes(vector)))
+            <= VECTORS_BYTES_MAX
     }
 
     /// Whether the vectors of all columns are there.
@@ -155,7 +160,9 @@ impl<'a> Shelf<'a> {
                 continue;
             }
             if !known.fits_memory() {
-                return Ok(false);
+                // Nor would a walk over the cells.
+                known.is_of_no_use = true;
+                return Ok(true);
             }
             match sidecar.vector(column, reading).await? {
                 Found::Vector(vector) => {
@@ -310,5 +317,33 @@ impl Walk {
             Some(at) => vec![&columns[at]],
             None => columns.iter().filter(|column| column.kind() == Kind::Raw).collect(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use columnar::{Encoding, Place, VectorBuilder};
+
+    use super::*;
+
+    #[test]
+    fn many_vectors_of_large_values_do_not_fit() {
+        let rows = 64;
+        let place = Place::RowBytes { offset: 0, length: None };
+        let mut builder = VectorBuilder::new(&Column { place, encoding: Encoding::Raw, scale: 0 });
+        for row in 0..rows {
+            builder.push(&[row as u8; 16 << 10]).unwrap();
+        }
+        let vector = Arc::new(Packed::new(builder.finish()));
+        let known = |vectors| Known {
+            facts: Some(Facts { rows, ..Facts::none() }),
+            rows: None,
+            vectors,
+            is_of_no_use: false,
+        };
+        // As wide as requests may be: of these values some hundred are as much as may be built.
+        assert!(known(vec![None; 1024]).fits_memory());
+        assert!(known(vec![Some(vector.clone()); 100]).fits_memory());
+        assert!(!known(vec![Some(vector); 500]).fits_memory());
     }
 }

@@ -23,7 +23,7 @@ const PORT_OFFSETS: std::ops::Range<u16> = 4000..4100;
 const ROWS: &str = "100000";
 
 /// Seconds of a step, and what it asks `grampus bench` for. A row of a scan takes a hundredth of a get's time: with as many seconds
-/// for both the compiler would see scans only.
+/// for both the compiler would see little but scans.
 const LOAD: &[(&str, &str)] = &[
     ("8", "randomRead --clients 10"),
     ("4", "randomRead --clients 1"),
@@ -33,11 +33,11 @@ const LOAD: &[(&str, &str)] = &[
     ("4", "randomRead --clients 10 --batch 100"),
     ("2", "randomRead --clients 1 --batch 100"),
     ("1", "randomRead --clients 4 --batch 20 --table encoded"),
-    ("0.5", "scan --clients 1"),
-    ("0.5", "scan --clients 1 --table encoded"),
-    ("0.5", "scanRange10000 --clients 2 --table large"),
-    ("0.5", "filterScan --clients 1"),
-    ("0.5", "filterRange10000 --clients 1 --returned 1"),
+    ("2", "scan --clients 1"),
+    ("1", "scan --clients 1 --table encoded"),
+    ("1", "scanRange10000 --clients 2 --table large"),
+    ("2", "filterScan --clients 1"),
+    ("2", "filterRange10000 --clients 1 --returned 1"),
     ("4", "randomWrite --clients 1 --batch 1000 --table written"),
     ("2", "sequentialWrite --clients 2 --batch 100 --table written"),
     ("4", "randomWrite --clients 10 --table written"),
@@ -47,7 +47,7 @@ const LOAD: &[(&str, &str)] = &[
     // Some of what is written lies in the memstore, some in several files.
     ("2", "randomRead --clients 10 --table written"),
     ("2", "randomRead --clients 10 --batch 100 --table written"),
-    ("0.5", "scan --clients 1 --table written"),
+    ("1", "scan --clients 1 --table written"),
 ];
 
 /// The tables: their names, bytes of a value, attributes of their families.

@@ -71,10 +71,13 @@ pub(crate) enum CutBy {
     Index,
 }
 
+/// Of one file.
+type Numbers = HashMap<(CutBy, Option<Column>), u64>;
+
 /// Under which numbers the vectors of a file are kept: one for each column that was asked for, in each cut of the file.
 #[derive(Default)]
 pub(crate) struct VectorNumbers {
-    known: Mutex<HashMap<u64, HashMap<(CutBy, Option<Column>), u64>>>,
+    known: Mutex<HashMap<u64, Numbers>>,
 }
 
 /// Columns of one file that have numbers. Beyond, all are forgotten: their vectors go as all that nobody asks for.
@@ -112,7 +115,7 @@ impl VectorNumbers {
         self.lock().remove(&file_id);
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<u64, HashMap<(CutBy, Option<Column>), u64>>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<u64, Numbers>> {
         // Numbers by names: whole after any panic.
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }

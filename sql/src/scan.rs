@@ -15,7 +15,7 @@ use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr, PhysicalSortExpr};
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
 use datafusion::physical_plan::filter_pushdown::{
-    ChildPushdownResult, FilterPushdownPhase, FilterPushdownPropagation, PushedDown,
+    ChildPushdownResult, FilterPushdownPhase, FilterPushdownPropagation,
 };
 use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, MetricsSet};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
@@ -229,7 +229,8 @@ impl ExecutionPlan for GrampusScan {
             },
             None => GrampusScan::new(self.wanted.clone(), self.columns.clone(), first, partitions),
         };
-        Some(Arc::new(GrampusScan { narrowing: self.narrowing.clone(), ..scan }))
+        // Not narrowed any more, if it was: what is first would be another row then.
+        Some(Arc::new(scan))
     }
 
     fn handle_child_pushdown_result(
@@ -238,16 +239,16 @@ impl ExecutionPlan for GrampusScan {
         pushed: ChildPushdownResult,
         _: &ConfigOptions,
     ) -> Result<FilterPushdownPropagation<Arc<dyn ExecutionPlan>>> {
-        let filters = pushed.parent_filters.into_iter().map(|pushed| pushed.filter);
-        let mut narrowing = self.narrowing.clone();
         // All are looked at above, too: here they may be weaker.
-        let answers = filters.map(|filter| {
-            if Narrowing::takes(&filter) {
-                narrowing.add(filter);
-            }
-            PushedDown::No
-        });
-        let told = FilterPushdownPropagation::with_parent_pushdown_result(answers.collect());
+        let told = FilterPushdownPropagation::all_unsupported(pushed.clone());
+        let filters = pushed.parent_filters.into_iter().map(|pushed| pushed.filter);
+        let changing: Vec<_> = filters.filter(Narrowing::takes).collect();
+        // Which rows are the first does not depend on what is wanted of them.
+        if changing.is_empty() || self.is_limited() {
+            return Ok(told);
+        }
+        let mut narrowing = self.narrowing.clone();
+        changing.into_iter().for_each(|filter| narrowing.add(filter));
         Ok(told.with_updated_node(Arc::new(self.narrowed(narrowing))))
     }
 

@@ -240,6 +240,10 @@ const QUERIES: &[(Pushed, &str)] = &[
     (Pushed::Scan, "SELECT id, at FROM t ORDER BY at DESC NULLS LAST, id LIMIT 4 OFFSET 3"),
     (Pushed::Scan, "SELECT id, n FROM t ORDER BY n + i DESC NULLS LAST, id LIMIT 4"),
     (Pushed::Filter, "SELECT id, a FROM t WHERE i <> 3 OR b < 0 ORDER BY a, id LIMIT 6"),
+    (
+        Pushed::Scan,
+        "SELECT id, a FROM (SELECT id, a FROM t ORDER BY id LIMIT 120) ORDER BY a DESC, id LIMIT 4",
+    ),
 ];
 
 #[tokio::test(flavor = "multi_thread")]

@@ -247,8 +247,9 @@ impl KeyValue {
     }
 
     /// A view with the given sequence id.
+    #[inline]
     pub fn view(&self, seq_id: u64) -> Cell<'_> {
-        let (key, value, tags) = parts(&self.bytes).expect("checked when made");
+        let (key, value, tags) = split(&self.bytes).expect("checked when made");
         Cell { key, value, tags, seq_id }
     }
 }
@@ -267,12 +268,19 @@ pub type Parts<'a> = (&'a [u8], &'a [u8], &'a [u8]);
 /// # Errors
 /// [`Malformed`] as for [`KeyValue::from_bytes`].
 pub fn parts(bytes: &[u8]) -> Result<Parts<'_>, Malformed> {
+    let parts = split(bytes)?;
+    key::check(parts.0)?;
+    Ok(parts)
+}
+
+/// The same without a look into the key.
+#[inline]
+fn split(bytes: &[u8]) -> Result<Parts<'_>, Malformed> {
     let (lengths, rest) = bytes.split_at_checked(LENGTHS_LEN).ok_or(Malformed("shorter than its lengths"))?;
     let key_len = u32::from_be_bytes([lengths[0], lengths[1], lengths[2], lengths[3]]) as usize;
     let value_len = u32::from_be_bytes([lengths[4], lengths[5], lengths[6], lengths[7]]) as usize;
     let (key, rest) = rest.split_at_checked(key_len).ok_or(Malformed("key longer than the cell"))?;
     let (value, rest) = rest.split_at_checked(value_len).ok_or(Malformed("value longer than the cell"))?;
-    key::check(key)?;
     if rest.is_empty() {
         return Ok((key, value, rest));
     }

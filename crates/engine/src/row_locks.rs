@@ -23,6 +23,34 @@ pub struct RowLocks {
     clock: Arc<dyn Clock>,
 }
 
+/// Rows to be locked together. It takes no memory, however many they are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RowSet {
+    // A bit for each stripe that has one of them.
+    stripes: u64,
+}
+
+impl RowSet {
+    /// Adds a row.
+    #[inline]
+    pub fn add(&mut self, row: &[u8]) {
+        self.stripes |= 1 << stripe_of(row);
+    }
+
+    /// Whether no row was added.
+    pub fn is_empty(self) -> bool {
+        self.stripes == 0
+    }
+}
+
+impl<'r> FromIterator<&'r [u8]> for RowSet {
+    fn from_iter<I: IntoIterator<Item = &'r [u8]>>(rows: I) -> RowSet {
+        let mut set = RowSet::default();
+        rows.into_iter().for_each(|row| set.add(row));
+        set
+    }
+}
+
 /// Locks held until this is dropped.
 #[must_use = "the rows are locked only as long as this lives"]
 pub struct RowGuards<'a> {
@@ -38,8 +66,8 @@ impl RowLocks {
     }
 
     /// Locks all of `rows`; waits while others hold one of them.
-    pub fn lock<'r>(&self, rows: impl Iterator<Item = &'r [u8]>) -> RowGuards<'_> {
-        let mut wanted = rows.fold(0u64, |wanted, row| wanted | 1 << stripe_of(row));
+    pub fn lock(&self, rows: RowSet) -> RowGuards<'_> {
+        let mut wanted = rows.stripes;
         let mut take_lowest = || {
             let stripe = wanted.trailing_zeros() as usize;
             let guard = self.stripes.get(stripe).map(|stripe| self.lock_stripe(stripe))?;
@@ -78,15 +106,15 @@ mod tests {
     #[test]
     fn rows_of_one_stripe_are_locked_once() {
         let locks = unlocked();
-        let guards = locks.lock([&b"a"[..], b"a", b"b"].into_iter());
+        let guards = locks.lock([&b"a"[..], b"a", b"b"].into_iter().collect());
         drop(guards);
-        let _again = locks.lock([&b"b"[..], b"a"].into_iter());
+        let _again = locks.lock([&b"b"[..], b"a"].into_iter().collect());
     }
 
     #[test]
     fn a_locked_row_keeps_others_out() {
         let locks = unlocked();
-        let guards = locks.lock([&b"row"[..]].into_iter());
+        let guards = locks.lock([&b"row"[..]].into_iter().collect());
         assert!(locks.stripes[stripe_of(b"row")].try_lock().is_err());
         drop(guards);
         assert!(locks.stripes[stripe_of(b"row")].try_lock().is_ok());
@@ -105,7 +133,7 @@ mod tests {
                         let chosen = (0..9).map(|at| rows[(at * 7 + worker * 13 + round) % 200].as_slice());
                         let chosen: Vec<&[u8]> =
                             if worker % 2 == 0 { chosen.rev().collect() } else { chosen.collect() };
-                        let _held = locks.lock(chosen.into_iter());
+                        let _held = locks.lock(chosen.into_iter().collect());
                         *total.lock().unwrap() += 1;
                     }
                 });

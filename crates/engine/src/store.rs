@@ -14,13 +14,12 @@
 
 use std::sync::Arc;
 
-use cell::key::common_len;
 use fs::FilePath;
 use hfile::Reader;
 use layout::Reference;
 
 use crate::half::Half;
-use crate::memstore::Memstore;
+use crate::memstore::{Memstore, common_front};
 
 /// An immutable file of a store.
 pub struct StoreFile {
@@ -146,7 +145,7 @@ impl StoreView {
         let (first, last) = readers
             .filter_map(|reader| Some((reader.first_row()?, reader.last_row()?)))
             .find(|(first, last)| first != last)?;
-        Some(&first[..common_len(first, last)])
+        Some(common_front(first, last))
     }
 
     /// The view when `active` takes the writes and what took them before is the snapshot.

@@ -13,6 +13,7 @@ pub mod from_proto;
 mod from_proto_condition;
 mod from_proto_mutation;
 pub mod gets;
+pub mod mutations;
 pub mod result;
 pub mod to_proto;
 

@@ -88,10 +88,21 @@ fn what_rows_are_expected_to_begin_with_changes_no_order() {
     }
     let alike = Memstore::new(CellOrder::Plain);
     assert_eq!(alike.common_of_rows(), None);
-    for row in ["user1", "user12", "user13"] {
+    for row in ["user1-2026-11-24", "user12-2026-11-24", "user13-2026-11-24"] {
         alike.insert(&put(row.as_bytes(), b"q", 1, b"v").view(1));
     }
     assert_eq!(alike.common_of_rows(), Some(b"user1".to_vec()));
+}
+
+#[test]
+fn what_rows_have_in_common_leaves_enough_to_tell_them_by() {
+    let number = |number: u32| format!("{number:012}").into_bytes();
+    let front = |first: &[u8], last: &[u8]| common_front(first, last).to_vec();
+    assert_eq!(front(&number(0), &number(999)), b"0000");
+    assert_eq!(front(&number(7), &number(7)), b"0000");
+    assert_eq!(front(b"a", b"aa"), b"");
+    assert_eq!(front(b"http://a.example/1", b"http://b.example/1"), b"http://");
+    assert_eq!(front(b"", b""), b"");
 }
 
 #[test]

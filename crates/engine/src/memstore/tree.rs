@@ -28,6 +28,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use cell::{Cell, CellOrder, key};
 
 use super::arena::Arena;
+use super::common_front;
 use super::entry::{Entry, cell_of, key_of, seq_id_of};
 use super::page::{Before, ENTRIES_MAX, Page, PageRef, Place, Way};
 
@@ -74,7 +75,7 @@ struct Target<'a> {
 }
 
 /// Bytes of a row that its number is made of.
-const NUMBER_LEN: usize = 8;
+pub(super) const NUMBER_LEN: usize = 8;
 
 /// A number of a row that orders as the rows do, as far as it tells them apart: the eight bytes behind `common`; rows that
 /// do not begin so are before or behind all that do.
@@ -299,12 +300,7 @@ impl Writer<'_> {
     /// Settles what rows have in common, from those that are there.
     fn settle(&mut self) {
         let Some((first, last)) = self.tree.first_and_last() else { return };
-        let (first, last) = (first.row(), last.row());
-        let common: Box<[u8]> = match key::common_len(first, last) {
-            // One row: those to come differ from it near its end, mostly.
-            len if len == first.len() => first[..len.saturating_sub(NUMBER_LEN)].into(),
-            len => first[..len].into(),
-        };
+        let common: Box<[u8]> = common_front(first.row(), last.row()).into();
         // SAFETY: entries of this tree.
         let number_of = |entry| number_of(self.tree.order, &common, unsafe { key_of(entry) });
         let mut first_of_level = self.tree.root();

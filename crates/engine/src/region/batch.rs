@@ -1,6 +1,5 @@
 //! A batch on its way in: mutations of one region that are checked one by one and published together.
 
-use bytes::Bytes;
 use cell::KeyValue;
 use cell::mutation::{Mutation, MutationKind};
 
@@ -8,13 +7,14 @@ use crate::error::{Error, Result};
 use crate::region::Region;
 use crate::region::check::check_row;
 use crate::region::encode::{Cells, Stamp, is_logged};
+use crate::row_locks::RowSet;
 
 /// Mutations of one region that become visible together.
 #[derive(Default)]
 pub(super) struct Batch {
     pub(super) cells: Cells,
     /// Of the mutations with cells.
-    pub(super) rows: Vec<Bytes>,
+    pub(super) rows: RowSet,
     /// The nonce of the first mutation that has one.
     pub(super) nonce: (u64, u64),
     /// Puts that the server stamps get no timestamp below this one.
@@ -33,6 +33,14 @@ pub(super) struct Answer {
 }
 
 impl Batch {
+    /// An empty one, with room for the cells of `mutations`.
+    pub(super) fn for_all(mutations: &[Mutation]) -> Batch {
+        let cells = mutations.iter().flat_map(|mutation| &mutation.cells);
+        let (mut count, mut bytes) = (0, 0);
+        cells.for_each(|cell| (count, bytes) = (count + 1, bytes + cell.bytes().len()));
+        Batch { cells: Cells::with_room(count, bytes), ..Batch::default() }
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
@@ -56,7 +64,7 @@ impl Batch {
             return Err(error);
         }
         if self.cells.mark() != before {
-            self.rows.push(mutation.row.clone());
+            self.rows.add(&mutation.row);
         }
         if !is_logged(region, mutation) {
             self.unlogged.0 += 1;
@@ -82,7 +90,7 @@ impl Batch {
             }
         }
         if !computed.is_empty() {
-            self.rows.push(mutation.row.clone());
+            self.rows.add(&mutation.row);
         }
         self.note_nonce(mutation);
     }

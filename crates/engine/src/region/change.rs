@@ -153,7 +153,7 @@ impl Region {
     /// Judges and publishes under the rows' locks.
     fn try_change(&self, change: Change<'_>, warm: &[Arc<Block>]) -> std::result::Result<Attempt, Halt> {
         let Change { conditions, mutations, of_one_row } = change;
-        let _locked = self.rows.lock(change.rows());
+        let _locked = self.rows.lock(change.rows().collect());
         let mut batch = Batch::default();
         for condition in conditions {
             match self.judge(condition, warm)? {

@@ -9,13 +9,14 @@ use std::sync::Arc;
 
 use bytes::{BufMut, Bytes, BytesMut};
 use cell::cell::LENGTHS_LEN;
-use cell::key::{TIMESTAMP_TYPE_LEN, common_len};
+use cell::key::TIMESTAMP_TYPE_LEN;
 use cell::mutation::{Durability, Mutation};
 use cell::schema::FamilyDescriptor;
 use cell::{Cell, CellType, KeyValue, LATEST_TIMESTAMP};
 use wal::Scope;
 
 use crate::error::{Error, Result};
+use crate::memstore::common_front;
 use crate::region::Region;
 use crate::region::check::{check_cell, check_size};
 use crate::store::RegionView;
@@ -62,6 +63,11 @@ pub(super) enum Stamp {
 }
 
 impl Cells {
+    /// None yet; room for `count` of them, which have so many bytes together.
+    pub(super) fn with_room(count: usize, bytes: usize) -> Cells {
+        Cells { bytes: BytesMut::with_capacity(count * LENGTH_LEN + bytes), at: Vec::with_capacity(count) }
+    }
+
     /// Where the next mutation begins, for [`Cells::cut`].
     pub(super) fn mark(&self) -> (usize, usize) {
         (self.bytes.len(), self.at.len())
@@ -216,10 +222,9 @@ impl Cells {
 
     /// What all rows of `cells` begin with.
     fn common_of_rows(&self, cells: &[EncodedCell]) -> Vec<u8> {
-        let mut rows = cells.iter().map(|at| self.cell_at(at, 0).row());
-        let first = rows.next().unwrap_or_default();
-        let common = rows.fold(first.len(), |common, row| common.min(common_len(first, row)));
-        first[..common].to_vec()
+        let rows = || cells.iter().map(|at| self.cell_at(at, 0).row());
+        let (first, last) = (rows().min().unwrap_or_default(), rows().max().unwrap_or_default());
+        common_front(first, last).to_vec()
     }
 
     /// The cells to be logged, as a log takes them, and how many they are.

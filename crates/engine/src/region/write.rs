@@ -63,7 +63,7 @@ impl Region {
         if let Err(error) = self.admit() {
             return vec![Err(error); mutations.len()];
         }
-        let mut batch = Batch::default();
+        let mut batch = Batch::for_all(&mutations);
         let mut results: Vec<Result<()>> =
             mutations.iter().map(|mutation| batch.add(self, mutation)).collect();
         if let Err(error) = self.commit(batch).await {
@@ -82,7 +82,7 @@ impl Region {
     pub async fn batch_atomic(&self, mutations: Vec<Mutation>) -> Result<()> {
         self.instruments.note_writes(mutations.len() as u64);
         self.admit()?;
-        let mut batch = Batch::default();
+        let mut batch = Batch::for_all(&mutations);
         mutations.iter().try_for_each(|mutation| batch.add(self, mutation))?;
         self.commit(batch).await
     }
@@ -143,7 +143,7 @@ impl Region {
 
     /// Locks the rows, reads what the batch depends on, and publishes it. The batch is left empty.
     fn try_publish(&self, batch: &mut Batch, warm: &[Arc<Block>]) -> std::result::Result<Published, Halt> {
-        let _locked = self.rows.lock(batch.rows.iter().map(|row| &row[..]));
+        let _locked = self.rows.lock(batch.rows);
         self.publish_locked(batch, warm)
     }
 

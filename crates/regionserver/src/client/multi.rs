@@ -25,8 +25,9 @@ use engine::Region;
 use engine::region::Reads;
 use rpc::CellBlock;
 use tracing::warn;
-use wire::convert::from_proto;
 use wire::convert::gets::Gets;
+use wire::convert::mutations::{Mutations, NotRead};
+use wire::convert::{Refused, from_proto};
 use wire::exception::{Answer, JavaException, class};
 
 use super::charge::Charge;
@@ -70,6 +71,7 @@ pub(super) async fn multi(
         nonce_group: request.rest.nonce_group(),
         cells,
         gets: Gets::default(),
+        mutations: Mutations::default(),
         quota: Operation::unbounded(),
         block: CellBlock::with_room(rows_read.saturating_mul(SMALL_ROW_BYTES)),
         share: Share::of(server.answers()),
@@ -105,6 +107,7 @@ struct Answering<'a> {
     nonce_group: u64,
     cells: CellBlockReader,
     gets: Gets,
+    mutations: Mutations,
     // What bounds the region action at work.
     quota: Operation,
     block: CellBlock,
@@ -217,82 +220,100 @@ impl Answering<'_> {
 
     /// Each action for itself.
     async fn each(&mut self, region: &Arc<Region>, actions: &RegionParts) -> Answer<RegionAnswer> {
-        let mut answer = RegionAnswer::to(actions.actions);
-        let mut batch = Gathered::default();
-        let mut gets = Vec::new();
+        let mut under_way = UnderWay {
+            region,
+            answer: RegionAnswer::to(actions.actions),
+            gets: Vec::new(),
+            batch: Gathered::default(),
+        };
         let changes_max = self.server.options().minibatch_changes;
         for (position, part) in actions.parts().enumerate() {
             let position = position as u32;
-            let (index, get) = match part? {
+            match part? {
                 Part::Get(index, at) => {
-                    (index, Some(self.gets.read(actions.bytes(), at).map_err(malformed)?))
+                    let get = self.gets.read(actions.bytes(), at).map_err(malformed)?;
+                    self.gather_get(&mut under_way, index.unwrap_or(position), get).await;
+                }
+                Part::Mutation(index, at) => {
+                    self.looked_at = None;
+                    self.get_all(&mut under_way).await;
+                    let index = index.unwrap_or(position);
+                    match self.mutations.read(actions.bytes(), at, &mut self.cells, self.nonce_group) {
+                        Ok(mutation) if !mutation.kind.reads() => {
+                            self.note_mutation(region, &mutation);
+                            under_way.batch.add(index, mutation);
+                        }
+                        Ok(mutation) => {
+                            self.note_mutation(region, &mutation);
+                            self.change(&mut under_way, index, mutation).await;
+                        }
+                        Err(NotRead::Refused(refused)) => under_way.refuse(index, &refused.into()),
+                        Err(NotRead::NoMessage(error)) => return Err(malformed(error)),
+                    }
                 }
                 Part::Other(at) => {
-                    self.get_all(region, &mut gets, &mut answer).await;
                     let action = actions.action(at)?;
-                    let get = action.get.as_ref().map(from_proto::get);
-                    if get.is_none() {
-                        let index = action.index.unwrap_or(position);
-                        self.act(region, index, &action, &mut batch, &mut answer).await;
+                    let index = action.index.unwrap_or(position);
+                    match &action.get {
+                        Some(get) => {
+                            self.gather_get(&mut under_way, index, from_proto::get(get)).await;
+                        }
+                        None => Box::pin(self.act(&mut under_way, index, &action)).await,
                     }
-                    (action.index, get)
                 }
-            };
-            if !matches!(get, Some(Ok(_))) || gets.len() >= GETS_AIMED_AT {
-                self.get_all(region, &mut gets, &mut answer).await;
             }
-            let index = index.unwrap_or(position);
-            match get {
-                Some(Ok(get)) => {
-                    self.server.hotspots().note(region, &get.row);
-                    gets.push((index, get));
-                }
-                Some(Err(refused)) => answer.push(&failed_entry(index, &refused.into())),
-                None => {}
+            if under_way.batch.is_full(changes_max) {
+                self.carry_out(&mut under_way).await;
             }
-            if batch.is_full(changes_max) {
-                self.carry_out(&mut batch, region, &mut answer).await;
-            }
-            self.check_answer(answer.len())?;
+            self.check_answer(under_way.answer.len())?;
             self.pause().await;
         }
-        self.get_all(region, &mut gets, &mut answer).await;
-        self.carry_out(&mut batch, region, &mut answer).await;
-        Ok(answer)
+        self.get_all(&mut under_way).await;
+        self.carry_out(&mut under_way).await;
+        Ok(under_way.answer)
+    }
+
+    /// Adds a Get to those that are read together.
+    async fn gather_get(&mut self, under_way: &mut UnderWay<'_>, index: u32, get: Result<Get, Refused>) {
+        if get.is_err() || under_way.gets.len() >= GETS_AIMED_AT {
+            self.get_all(under_way).await;
+        }
+        match get {
+            Ok(get) => {
+                self.server.hotspots().note(under_way.region, &get.row);
+                under_way.gets.push((index, get));
+            }
+            Err(refused) => under_way.refuse(index, &refused.into()),
+        }
     }
 
     /// An action that is no Get.
-    async fn act(
-        &mut self,
-        region: &Arc<Region>,
-        index: u32,
-        action: &proto::Action,
-        batch: &mut Gathered,
-        answer: &mut RegionAnswer,
-    ) {
+    async fn act(&mut self, under_way: &mut UnderWay<'_>, index: u32, action: &proto::Action) {
         self.looked_at = None;
+        self.get_all(under_way).await;
         if let Some(call) = &action.service_call {
-            self.carry_out(batch, region, answer).await;
-            let called = Box::pin(endpoints::call(self.server, region, call, self.context.timeout)).await;
-            answer.push(&service_entry(index, called));
+            self.carry_out(under_way).await;
+            let region = under_way.region;
+            let called = endpoints::call(self.server, region, call, self.context.timeout).await;
+            under_way.answer.push(&service_entry(index, called));
             return;
         }
-        match self.mutation(region, action) {
-            Ok(mutation) if mutation.kind.reads() => {
-                self.carry_out(batch, region, answer).await;
-                let changed = Box::pin(self.change(region, mutation)).await;
-                answer.push_outcome(index, changed);
-            }
-            Ok(mutation) => batch.add(index, mutation),
-            Err(exception) => answer.push(&failed_entry(index, &exception)),
+        match self.mutation(under_way.region, action) {
+            Ok(mutation) if mutation.kind.reads() => self.change(under_way, index, mutation).await,
+            Ok(mutation) => under_way.batch.add(index, mutation),
+            Err(exception) => under_way.refuse(index, &exception),
         }
     }
 
     /// Reads the rows that were gathered, and adds an entry for each.
-    async fn get_all(&mut self, region: &Region, gets: &mut Vec<(u32, Get)>, answer: &mut RegionAnswer) {
-        if gets.is_empty() {
-            return;
+    #[inline]
+    async fn get_all(&mut self, under_way: &mut UnderWay<'_>) {
+        if !under_way.gets.is_empty() {
+            self.get_some(under_way).await;
         }
+    }
+
+    async fn get_some(&mut self, UnderWay { region, answer, gets, .. }: &mut UnderWay<'_>) {
         let clock = &self.server.env().clock;
         let begun = self.looked_at.take().unwrap_or_else(|| clock.monotonic());
         let count = gets.len() as u32;
@@ -334,8 +355,14 @@ impl Answering<'_> {
         Some(cells)
     }
 
-    /// An increment or append.
-    async fn change(&mut self, region: &Region, mutation: Mutation) -> Answer<proto::Result> {
+    /// An increment or append, behind what was gathered.
+    async fn change(&mut self, under_way: &mut UnderWay<'_>, index: u32, mutation: Mutation) {
+        self.carry_out(under_way).await;
+        let changed = Box::pin(self.changed(under_way.region, mutation)).await;
+        under_way.answer.push_outcome(index, changed);
+    }
+
+    async fn changed(&mut self, region: &Region, mutation: Mutation) -> Answer<proto::Result> {
         self.check_room()?;
         let (timed, kind) =
             (Timed::begin(self.server, region, self.context.caller.as_deref()), mutation.kind);
@@ -382,16 +409,20 @@ impl Answering<'_> {
             .as_ref()
             .ok_or_else(|| JavaException::do_not_retry("Action without a Get or a mutation"))?;
         let mutation = from_proto::mutation(mutation, &mut self.cells, self.nonce_group)?;
-        self.quota.has_written(mutation_bytes(&mutation));
+        self.note_mutation(region, &mutation);
+        Ok(mutation)
+    }
+
+    fn note_mutation(&mut self, region: &Region, mutation: &Mutation) {
+        self.quota.has_written(mutation_bytes(mutation));
         self.server.hotspots().note(region, &mutation.row);
         if let Some(caller) = &self.context.caller {
             caller.note_changes(1);
         }
-        Ok(mutation)
     }
 
-    /// Carries out what was gathered, and adds an entry for each.
-    async fn carry_out(&mut self, batch: &mut Gathered, region: &Region, answer: &mut RegionAnswer) {
+    /// Carries out the changes that were gathered, and adds an entry for each.
+    async fn carry_out(&mut self, UnderWay { region, answer, batch, .. }: &mut UnderWay<'_>) {
         let Gathered { indexes, mutations, .. } = std::mem::take(batch);
         if mutations.is_empty() {
             return;
@@ -401,8 +432,10 @@ impl Answering<'_> {
         let outcomes = Box::pin(region.batch(mutations)).await;
         self.looked_at = Some(timed.end_batch(kinds));
         for (index, outcome) in indexes.into_iter().zip(outcomes) {
-            let outcome = outcome.map(|()| proto::Result::default());
-            answer.push_outcome(index, outcome.map_err(|error| java_exception(&error)));
+            match outcome {
+                Ok(()) => answer.push_done(index),
+                Err(error) => answer.push(&failed_entry(index, &java_exception(&error))),
+            }
         }
     }
 
@@ -423,6 +456,20 @@ fn planned(action: &RegionParts) -> Planned {
         planned.gets += usize::from(action.get.is_some());
     }
     planned
+}
+
+/// A region action whose actions go one by one: what is gathered of them, and the answer as it grows.
+struct UnderWay<'r> {
+    region: &'r Arc<Region>,
+    answer: RegionAnswer,
+    gets: Vec<(u32, Get)>,
+    batch: Gathered,
+}
+
+impl UnderWay<'_> {
+    fn refuse(&mut self, index: u32, exception: &JavaException) {
+        self.answer.push(&failed_entry(index, exception));
+    }
 }
 
 /// Puts and deletes of a region that are carried out together.

@@ -6,6 +6,7 @@
 use bytes::Bytes;
 use cell::codec::CellBlockReader;
 use cell::mutation::{Durability, Mutation, MutationKind};
+use cell::query::TimeRange;
 use cell::{CellType, KeyValue, LATEST_TIMESTAMP};
 use proto::mutation_proto::column_value::QualifierValue;
 use proto::mutation_proto::{ColumnValue, DeleteType, Durability as ProtoDurability, MutationType};
@@ -21,6 +22,9 @@ const TTL_ATTRIBUTE: &str = "_ttl";
 /// The attribute by which an increment or append says that it wants no answer (`Mutation.RETURN_RESULTS`).
 const RETURN_RESULTS_ATTRIBUTE: &str = "_rr_";
 
+/// Cells of a mutation that there is room for from the start: how many it says it has may be a lie.
+const CELLS_PREPARED_FOR: usize = 64;
+
 /// A change of one row. Its cells are taken from `block` even if it is refused, unless the block itself is damaged.
 ///
 /// # Errors
@@ -31,31 +35,73 @@ pub fn mutation(
     block: &mut CellBlockReader,
     nonce_group: u64,
 ) -> Result<Mutation, Refused> {
-    let mut cells = Vec::new();
-    take_cells(mutation.associated_cell_count(), block, &mut cells)?;
-    let kind = kind(mutation)?;
-    let ttl_ms = attribute(&mutation.attribute, TTL_ATTRIBUTE).map(ttl_ms).transpose()?;
+    let mut cells = cells_of(mutation.associated_cell_count(), block)?;
+    let manner = Manner::of(mutation)?;
     let row = row(mutation, &cells)?;
-    for cell in &cells {
-        check_cell(cell, &row, kind)?;
-    }
+    manner.check_cells(&row, &cells)?;
     for column in &mutation.column_value {
-        add_column(mutation, kind, &row, column, &mut cells)?;
+        add_column(mutation, manner.kind, &row, column, &mut cells)?;
     }
-    if kind == MutationKind::Put && cells.is_empty() {
-        return Err(Refused::malformed("No columns to insert"));
+    manner.mutation(row, cells, (nonce_group, mutation.nonce()))
+}
+
+/// The next so many cells of a block.
+pub(super) fn cells_of(count: i32, block: &mut CellBlockReader) -> Result<Vec<KeyValue>, Refused> {
+    let mut cells = Vec::with_capacity(usize::try_from(count).unwrap_or(0).min(CELLS_PREPARED_FOR));
+    take_cells(count, block, &mut cells)?;
+    Ok(cells)
+}
+
+/// What a message says of a change besides its row, its cells and its name.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Manner {
+    kind: MutationKind,
+    timestamp: i64,
+    durability: Durability,
+    ttl_ms: Option<i64>,
+    time_range: TimeRange,
+    return_results: bool,
+}
+
+impl Manner {
+    pub(super) fn of(mutation: &proto::MutationProto) -> Result<Manner, Refused> {
+        Ok(Manner {
+            kind: kind(mutation)?,
+            timestamp: mutation.timestamp.map_or(LATEST_TIMESTAMP, u64::cast_signed),
+            durability: durability(mutation.durability()),
+            ttl_ms: attribute(&mutation.attribute, TTL_ATTRIBUTE).map(ttl_ms).transpose()?.flatten(),
+            time_range: time_range(mutation.time_range.as_ref())?,
+            return_results: returns_results(mutation)?,
+        })
     }
-    Ok(Mutation {
-        row,
-        kind,
-        cells,
-        timestamp: mutation.timestamp.map_or(LATEST_TIMESTAMP, u64::cast_signed),
-        durability: durability(mutation.durability()),
-        nonce: (nonce_group, mutation.nonce()),
-        ttl_ms: ttl_ms.flatten(),
-        time_range: time_range(mutation.time_range.as_ref())?,
-        return_results: returns_results(mutation)?,
-    })
+
+    /// Whether cells can be those of a change of `row`.
+    pub(super) fn check_cells(self, row: &[u8], cells: &[KeyValue]) -> Result<(), Refused> {
+        cells.iter().try_for_each(|cell| check_cell(cell, row, self.kind))
+    }
+
+    /// The change of `row` by `cells`, which are checked.
+    pub(super) fn mutation(
+        self,
+        row: Bytes,
+        cells: Vec<KeyValue>,
+        nonce: (u64, u64),
+    ) -> Result<Mutation, Refused> {
+        if self.kind == MutationKind::Put && cells.is_empty() {
+            return Err(Refused::malformed("No columns to insert"));
+        }
+        Ok(Mutation {
+            row,
+            kind: self.kind,
+            cells,
+            timestamp: self.timestamp,
+            durability: self.durability,
+            nonce,
+            ttl_ms: self.ttl_ms,
+            time_range: self.time_range,
+            return_results: self.return_results,
+        })
+    }
 }
 
 /// The time to live in an attribute; none for the greatest number, which stands for ever.

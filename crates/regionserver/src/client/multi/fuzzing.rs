@@ -32,6 +32,11 @@ fn joined(region: &RegionParts) -> Answer<proto::RegionAction> {
                 let get = proto::Get::decode(region.bytes().slice(at)).expect("a Get within an action");
                 proto::Action { index, get: Some(get), ..proto::Action::default() }
             }
+            Part::Mutation(index, at) => {
+                let mutation = region.bytes().slice(at);
+                let mutation = proto::MutationProto::decode(mutation).expect("a mutation within an action");
+                proto::Action { index, mutation: Some(mutation), ..proto::Action::default() }
+            }
             Part::Other(at) => region.action(at)?,
         };
         assert_eq!(format!("{again:?}"), format!("{action:?}"));

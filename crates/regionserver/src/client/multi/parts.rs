@@ -19,6 +19,7 @@ use crate::client::malformed;
 const REQUEST_REGION_ACTION: u32 = 1;
 const REGION_ACTION_ACTION: u32 = 3;
 const ACTION_INDEX: u32 = 1;
+const ACTION_MUTATION: u32 = 2;
 const ACTION_GET: u32 = 3;
 // Keys: numbers and messages in the first fields.
 const FIRST_NUMBER: u8 = 0x08;
@@ -109,28 +110,35 @@ impl RegionParts {
 pub(super) enum Part {
     /// A Get and nothing else: its index, and where its own message is.
     Get(Option<u32>, Range<usize>),
+    /// A mutation and nothing else: the same of it.
+    Mutation(Option<u32>, Range<usize>),
     /// Any other.
     Other(Range<usize>),
 }
 
 fn part_of(bytes: &[u8], at: Range<usize>) -> Part {
-    match index_and_get(&bytes[at.clone()]) {
-        Some((index, get)) => Part::Get(index, at.start + get.start..at.start + get.end),
+    let action = &bytes[at.clone()];
+    let within = |of: Range<usize>| at.start + of.start..at.start + of.end;
+    let Some((index, behind_index)) = index_of(action) else { return Part::Other(at) };
+    // What stands behind is all of the rest, or there is something else.
+    let all_in = |field| place_of(action, behind_index, field).filter(|of| of.end == action.len());
+    if let Some(get) = all_in(ACTION_GET) {
+        return Part::Get(index, within(get));
+    }
+    match all_in(ACTION_MUTATION) {
+        Some(mutation) => Part::Mutation(index, within(mutation)),
         None => Part::Other(at),
     }
 }
 
-/// The index and the place of the Get of an action that has nothing else, in this order.
-fn index_and_get(action: &[u8]) -> Option<(Option<u32>, Range<usize>)> {
-    let (index, at) = match *action {
-        [FIRST_NUMBER, index @ ..SHORT, ..] => (Some(u32::from(index)), 2),
-        _ => long_index(action)?,
-    };
-    let get = place_of(action, at, ACTION_GET)?;
-    (get.end == action.len()).then_some((index, get))
+/// The index that an action begins with, if it does, and where it ends.
+fn index_of(action: &[u8]) -> Option<(Option<u32>, usize)> {
+    match *action {
+        [FIRST_NUMBER, index @ ..SHORT, ..] => Some((Some(u32::from(index)), 2)),
+        _ => long_index(action),
+    }
 }
 
-/// The index that an action begins with, if it does, and where it ends.
 fn long_index(action: &[u8]) -> Option<(Option<u32>, usize)> {
     let mut rest = action;
     if decode_key(&mut rest).ok()? != (ACTION_INDEX, WireType::Varint) {
@@ -247,14 +255,29 @@ impl RegionAnswer {
         }
     }
 
-    /// A `ResultOrException` that has a result.
-    fn push_result(&mut self, index: u32, result: &proto::Result) {
-        let result_len = result.encoded_len();
+    /// Adds the entry of a change that was made and has nothing to tell.
+    #[inline]
+    pub(super) fn push_done(&mut self, index: u32) {
+        match u8::try_from(index) {
+            Ok(index @ ..SHORT) => {
+                self.bytes.put_slice(&[FIRST_MESSAGE, 4, FIRST_NUMBER, index, SECOND_MESSAGE, 0]);
+            }
+            _ => self.push_head(index, 0),
+        }
+    }
+
+    /// What is in front of the result of so many bytes.
+    fn push_head(&mut self, index: u32, result_len: usize) {
         let mut head = [0; ENTRY_HEAD_LEN_MAX];
         let mut rest = &mut head[..];
         put_head(index, result_len, &mut rest);
         let len = ENTRY_HEAD_LEN_MAX - rest.len();
         self.bytes.put_slice(&head[..len]);
+    }
+
+    /// A `ResultOrException` that has a result.
+    fn push_result(&mut self, index: u32, result: &proto::Result) {
+        self.push_head(index, result.encoded_len());
         result.encode_raw(&mut self.bytes);
     }
 
@@ -384,25 +407,35 @@ mod tests {
     }
 
     #[test]
-    fn gets_and_nothing_else_are_left_as_they_are() {
+    fn gets_and_mutations_and_nothing_else_are_left_as_they_are() {
         let get = proto::Get { row: "r".into(), ..proto::Get::default() };
         let plain = proto::Action { get: Some(get.clone()), ..action(7) };
         let without_index = proto::Action { index: None, ..plain.clone() };
-        let both = proto::Action { mutation: Some(proto::MutationProto::default()), ..plain.clone() };
+        let mutation = proto::MutationProto { row: Some("r".into()), ..proto::MutationProto::default() };
+        let changes = proto::Action { mutation: Some(mutation.clone()), ..action(7) };
+        let both = proto::Action { get: Some(get.clone()), ..changes.clone() };
         let twice = [plain.encode_to_vec(), plain.encode_to_vec()].concat();
         for (action, index) in [(&plain, Some(7)), (&without_index, None)] {
             // Among others.
             let (len, bytes) = (action.encoded_len(), [b"xx", &action.encode_to_vec()[..], b"y"].concat());
             match part_of(&bytes, 2..2 + len) {
                 Part::Get(of, at) => assert_eq!((of, &bytes[at]), (index, &get.encode_to_vec()[..])),
-                Part::Other(_) => panic!("{action:?}"),
+                other => panic!("{other:?}"),
             }
+        }
+        let bytes = changes.encode_to_vec();
+        match part_of(&bytes, 0..bytes.len()) {
+            Part::Mutation(index, at) => {
+                assert_eq!((index, &bytes[at]), (Some(7), &mutation.encode_to_vec()[..]))
+            }
+            other => panic!("{other:?}"),
         }
         for bytes in [both.encode_to_vec(), action(9).encode_to_vec(), twice] {
             assert_eq!(part_of(&bytes, 0..bytes.len()), Part::Other(0..bytes.len()));
         }
-        let cut = plain.encode_to_vec();
-        assert!((1..cut.len()).all(|len| part_of(&cut, 0..len) == Part::Other(0..len)));
+        for cut in [plain.encode_to_vec(), changes.encode_to_vec()] {
+            assert!((1..cut.len()).all(|len| part_of(&cut, 0..len) == Part::Other(0..len)));
+        }
     }
 
     #[test]
@@ -418,6 +451,20 @@ mod tests {
                 ..proto::ResultOrException::default()
             });
             assert_eq!([short.bytes, shorter.bytes], [long.bytes.clone(), long.bytes]);
+        }
+    }
+
+    #[test]
+    fn what_was_made_is_told_by_an_empty_result() {
+        for index in [0, 1, 127, 128, 70_000] {
+            let [mut short, mut long] = [(); 2].map(|()| RegionAnswer::default());
+            short.push_done(index);
+            long.push(&proto::ResultOrException {
+                index: Some(index),
+                result: Some(proto::Result::default()),
+                ..proto::ResultOrException::default()
+            });
+            assert_eq!(short.bytes, long.bytes);
         }
     }
 

@@ -198,8 +198,8 @@ pub trait FileWriter: Send + 'static {
     /// Writes `bytes`, of which only the first `kept` count as appended. The rest is an end mark: it tells readers of
     /// a file with reserved zeros where its content ends; the next append overwrites it, close cuts it.
     ///
-    /// What overwrites an earlier end mark is written last, so that a process killed in between leaves the old mark
-    /// in its place, and behind it bytes that no reader reaches. Left out where [`FileWriter::reserve`] does nothing.
+    /// What overwrites an earlier end mark is written last, or in one step with all the rest, so that a process killed in between leaves
+    /// the old mark in its place, and behind it bytes that no reader reaches. Left out where [`FileWriter::reserve`] does nothing.
     fn append_with_end(&mut self, bytes: Bytes, kept: usize) -> BoxFuture<'_, Result<()>> {
         self.append(bytes.slice(..kept))
     }

@@ -4,10 +4,11 @@
 //! The file must have bytes there already (zeros that were reserved), so that nothing about it changes but what is in it.
 //! Blocks are written whole: the first one again with what it held, the last one with zeros behind its end.
 
+use std::io::IoSlice;
 use std::os::fd::BorrowedFd;
 
 use base::pages::{PAGE_BYTES, Pages};
-use rustix::io::{Errno, pwrite, retry_on_intr};
+use rustix::io::{Errno, ReadWriteFlags, pwritev2};
 
 const BLOCK_BYTES: u64 = PAGE_BYTES as u64;
 
@@ -30,14 +31,11 @@ pub(super) struct Aligned {
 impl Blocks {
     /// The blocks that hold `bytes` at the end of the file, which is at `len` and has its bytes reserved up to
     /// `reserved`. `None` if they are better written the other way.
-    ///
-    /// The first `mark_len` bytes overwrite an end mark. It must lie in one block, which is written last.
-    pub(super) fn with(&self, bytes: &[u8], len: u64, mark_len: usize, reserved: u64) -> Option<Aligned> {
+    pub(super) fn with(&self, bytes: &[u8], len: u64, reserved: u64) -> Option<Aligned> {
         let whole = self.last.len() + bytes.len();
         let offset = len - self.last.len() as u64;
         let end = offset + whole.next_multiple_of(PAGE_BYTES) as u64;
-        let is_split = self.last.len() + mark_len > PAGE_BYTES;
-        if bytes.is_empty() || bytes.len() > BYTES_MAX || end > reserved || is_split {
+        if bytes.is_empty() || bytes.len() > BYTES_MAX || end > reserved {
             return None;
         }
         let mut pages = Pages::new(whole);
@@ -63,106 +61,75 @@ impl Blocks {
 }
 
 impl Aligned {
-    /// Writes the blocks to a file that is open without its pages.
-    pub(super) fn write(&self, file: BorrowedFd<'_>) -> rustix::io::Result<()> {
-        self.write_by(|blocks, offset| retry_on_intr(|| pwrite(file, blocks, offset)))
-    }
-
-    /// The first block goes last: a process killed before that leaves the file with the end it had.
-    fn write_by(
-        &self,
-        mut write: impl FnMut(&[u8], u64) -> rustix::io::Result<usize>,
-    ) -> rustix::io::Result<()> {
-        let (first, rest) = self.pages.as_ref().split_at(PAGE_BYTES);
-        write_blocks(&mut write, rest, self.offset + BLOCK_BYTES)?;
-        write_blocks(&mut write, first, self.offset)
-    }
-}
-
-fn write_blocks(
-    write: &mut impl FnMut(&[u8], u64) -> rustix::io::Result<usize>,
-    mut blocks: &[u8],
-    mut offset: u64,
-) -> rustix::io::Result<()> {
-    while !blocks.is_empty() {
-        let len = write(blocks, offset)?;
-        // Less than a block cannot be gone on from.
-        let whole = len - len % PAGE_BYTES;
-        if whole == 0 {
-            return Err(Errno::IO);
+    /// Writes the blocks to a file that is open without its pages, and syncs them, all in one call. `None` if that cannot be done to this
+    /// file (a disk may want larger blocks): then nothing was.
+    ///
+    /// The kernel hands all of it to the disk before it lets the process end, so that one killed meanwhile leaves the old end or the
+    /// new one. Of an error is not known whether it was the write's or the sync's: it counts as a sync's.
+    pub(super) fn write_synced(&self, file: BorrowedFd<'_>) -> Option<rustix::io::Result<()>> {
+        let blocks = self.pages.as_ref();
+        // Not repeated when interrupted: a sync has one answer.
+        match pwritev2(file, &[IoSlice::new(blocks)], self.offset, ReadWriteFlags::DSYNC) {
+            Ok(len) if len == blocks.len() => Some(Ok(())),
+            Ok(_) => Some(Err(Errno::IO)),
+            Err(Errno::INVAL | Errno::OPNOTSUPP | Errno::NOSYS) => None,
+            Err(errno) => Some(Err(errno)),
         }
-        blocks = &blocks[whole..];
-        offset += whole as u64;
     }
-    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
+    use std::os::fd::AsFd;
+
+    use rustix::fs::{MemfdFlags, Mode, OFlags, SealFlags};
+
     use super::*;
 
     const LEN: u64 = 3 * BLOCK_BYTES + 1000;
-    const MARK_LEN: usize = 8;
 
-    /// A file of `LEN` bytes with an end mark behind them, and zeros; and three blocks to write to its end.
-    fn before() -> (Vec<u8>, Aligned) {
+    /// Blocks of a file of `LEN` bytes.
+    fn blocks() -> Blocks {
         let mut blocks = Blocks::default();
         blocks.appended(&[1; 1000], LEN - 1000);
-        let mut file = vec![1; LEN as usize];
-        file.extend_from_slice(&[0xee; MARK_LEN]);
-        file.resize(10 * PAGE_BYTES, 0);
+        blocks
+    }
+
+    #[test]
+    fn the_last_block_is_written_again_with_what_it_held() {
+        let file = rustix::fs::memfd_create("f", MemfdFlags::empty()).unwrap();
+        let mut expected = vec![1; LEN as usize];
+        // An end mark, and zeros.
+        expected.extend_from_slice(&[0xee; 8]);
+        expected.resize(10 * PAGE_BYTES, 0);
+        assert_eq!(rustix::io::pwrite(&file, &expected, 0), Ok(expected.len()));
         let bytes = [2; 2 * PAGE_BYTES];
-        (file, blocks.with(&bytes, LEN, MARK_LEN, 10 * BLOCK_BYTES).unwrap())
-    }
-
-    /// Writes to `file` until `writes` of at most `most` bytes were done; then the disk fails.
-    fn write_some(
-        aligned: &Aligned,
-        file: &mut [u8],
-        mut writes: usize,
-        most: usize,
-    ) -> rustix::io::Result<()> {
-        aligned.write_by(|blocks, offset| {
-            writes = writes.checked_sub(1).ok_or(Errno::IO)?;
-            let (len, at) = (blocks.len().min(most), offset as usize);
-            assert!(at.is_multiple_of(PAGE_BYTES) && blocks.len().is_multiple_of(PAGE_BYTES));
-            file[at..at + len].copy_from_slice(&blocks[..len]);
-            Ok(len)
-        })
+        let aligned = blocks().with(&bytes, LEN, 10 * BLOCK_BYTES).unwrap();
+        assert_eq!(aligned.write_synced(file.as_fd()), Some(Ok(())));
+        expected[LEN as usize..][..bytes.len()].copy_from_slice(&bytes);
+        let mut found = vec![0; 11 * PAGE_BYTES];
+        let len = rustix::io::pread(&file, &mut found, 0).unwrap();
+        assert!(found[..len] == expected);
     }
 
     #[test]
-    fn a_write_that_ends_early_leaves_the_end_where_it_was() {
-        let (old, aligned) = before();
-        for writes in 0..3 {
-            let mut file = old.clone();
-            let written = write_some(&aligned, &mut file, writes, PAGE_BYTES);
-            assert_eq!(written, Err(Errno::IO), "after {writes}");
-            let mark_end = LEN as usize + MARK_LEN;
-            assert_eq!(file[..mark_end], old[..mark_end], "after {writes}");
-        }
-        let mut file = old;
-        write_some(&aligned, &mut file, 3, PAGE_BYTES).unwrap();
-        let end = LEN as usize + 2 * PAGE_BYTES;
-        assert!(file[..LEN as usize].iter().all(|&byte| byte == 1));
-        assert!(file[LEN as usize..end].iter().all(|&byte| byte == 2));
-        assert!(file[end..].iter().all(|&byte| byte == 0));
-    }
-
-    #[test]
-    fn a_write_of_half_a_block_is_an_error() {
-        let (mut file, aligned) = before();
-        assert_eq!(write_some(&aligned, &mut file, 9, 512), Err(Errno::IO));
+    fn an_error_is_told_and_what_cannot_be_done_is_not_one() {
+        let aligned = blocks().with(&[2], LEN, 10 * BLOCK_BYTES).unwrap();
+        let sealed = rustix::fs::memfd_create("f", MemfdFlags::ALLOW_SEALING).unwrap();
+        rustix::fs::fcntl_add_seals(&sealed, SealFlags::WRITE).unwrap();
+        assert_eq!(aligned.write_synced(sealed.as_fd()), Some(Err(Errno::PERM)));
+        // A device that knows no such writes.
+        let device = rustix::fs::open("/dev/full", OFlags::WRONLY, Mode::empty()).unwrap();
+        assert_eq!(aligned.write_synced(device.as_fd()), None);
     }
 
     #[test]
     fn what_does_not_fit_goes_the_other_way() {
         let mut blocks = Blocks::default();
         blocks.appended(&[1; 4090], 0);
-        assert!(blocks.with(&[2; 10], 4090, 6, 2 * BLOCK_BYTES).is_some());
-        assert!(blocks.with(&[2; 10], 4090, 7, 2 * BLOCK_BYTES).is_none(), "a mark in two blocks");
-        assert!(blocks.with(&[2; 10], 4090, 6, BLOCK_BYTES).is_none(), "nothing reserved");
-        assert!(blocks.with(&[], 4090, 6, 2 * BLOCK_BYTES).is_none());
-        assert!(blocks.with(&[2; BYTES_MAX + 1], 4090, 6, 100 * BLOCK_BYTES).is_none());
+        assert!(blocks.with(&[2; 10], 4090, 2 * BLOCK_BYTES).is_some());
+        assert!(blocks.with(&[2; 10], 4090, BLOCK_BYTES).is_none(), "nothing reserved");
+        assert!(blocks.with(&[], 4090, 2 * BLOCK_BYTES).is_none());
+        assert!(blocks.with(&[2; BYTES_MAX + 1], 4090, 100 * BLOCK_BYTES).is_none());
     }
 }

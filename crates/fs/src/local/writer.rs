@@ -75,18 +75,12 @@ impl LocalWriter {
         let aligned = self.aligned(&bytes, then);
         let appended = bytes.clone();
         let done = self.run("append", move |handle| {
-            let past_cache = match (&aligned, handle.uncached()) {
-                (Some(aligned), Some(file)) => aligned.write(file),
-                _ => Err(Errno::INVAL),
-            };
-            let written = match past_cache {
-                // Not possible here, or not on this disk, which may want larger blocks, or not now.
-                Err(Errno::INVAL | Errno::OPNOTSUPP | Errno::NOSYS | Errno::NOMEM | Errno::AGAIN) => {
-                    write_or_cut(handle, &bytes, head, offset)
-                }
-                // Nothing is tried again after any other failure: it may have been in bytes that are needed.
-                written => written.map_err(|errno| cut(handle, offset, errno)),
-            };
+            if let (Some(aligned), Some(file)) = (&aligned, handle.uncached())
+                && let Some(synced) = aligned.write_synced(file)
+            {
+                return (Ok(()), synced);
+            }
+            let written = write_or_cut(handle, &bytes, head, offset);
             let synced = match (&written, then) {
                 (Ok(()), Then::Sync) => rustix::fs::fdatasync(handle.fd()),
                 _ => Ok(()),
@@ -105,7 +99,7 @@ impl LocalWriter {
     fn aligned(&self, bytes: &[u8], then: Then) -> Option<Aligned> {
         // What is not synced may as well wait in the page cache.
         let is_possible = then == Then::Sync && self.handle.uncached().is_some();
-        is_possible.then(|| self.blocks.with(bytes, self.len, self.end_mark_len, self.len_on_disk)).flatten()
+        is_possible.then(|| self.blocks.with(bytes, self.len, self.len_on_disk)).flatten()
     }
 
     /// Takes note of a sync: one that failed is the last.

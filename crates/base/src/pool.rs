@@ -18,7 +18,9 @@ use tokio::sync::oneshot;
 use crate::BoxFuture;
 use crate::threads::lower_priority;
 
-type Job = Box<dyn FnOnce() + Send>;
+/// Something to do, and what tells who waits for it.
+type Job = Box<dyn FnOnce() -> Tell + Send>;
+type Tell = Box<dyn FnOnce()>;
 
 /// Threads that run blocking calls; see the module's documentation.
 pub struct Pool {
@@ -72,10 +74,11 @@ impl Pool {
     /// The future panics if the job did.
     pub fn run<T: Send + 'static>(&self, job: impl FnOnce() -> T + Send + 'static) -> BoxFuture<'static, T> {
         let (send, receive) = oneshot::channel();
-        self.execute(move || {
+        self.queue(Box::new(move || {
+            let result = catch_unwind(AssertUnwindSafe(job));
             // The receiver may be gone; the result is then of no use to anybody.
-            let _ = send.send(catch_unwind(AssertUnwindSafe(job)));
-        });
+            Box::new(move || drop(send.send(result)))
+        }));
         Box::pin(async move {
             match receive.await.expect("a queued job runs before its thread ends") {
                 Ok(value) => value,
@@ -86,8 +89,15 @@ impl Pool {
 
     /// Queues `job`, whose end nobody waits for. A panic in it is logged.
     pub fn execute(&self, job: impl FnOnce() + Send + 'static) {
+        self.queue(Box::new(move || {
+            job();
+            Box::new(|| {})
+        }));
+    }
+
+    fn queue(&self, job: Job) {
         let mut state = self.shared.lock();
-        state.queue.push_back(Box::new(job));
+        state.queue.push_back(job);
         if let Some(thread) = state.idle.pop() {
             state.coming += 1;
             drop(state);
@@ -143,25 +153,44 @@ impl Shared {
             lower_priority();
         }
         self.lock().coming -= 1;
-        while let Some(job) = self.next_job() {
-            if catch_unwind(AssertUnwindSafe(job)).is_err() {
+        let mut tell: Tell = Box::new(|| {});
+        while let Some(job) = self.next_job(tell) {
+            tell = catch_unwind(AssertUnwindSafe(job)).unwrap_or_else(|_| {
                 tracing::error!(pool = self.name, "a job panicked");
-            }
+                Box::new(|| {})
+            });
         }
     }
 
-    fn next_job(&self) -> Option<Job> {
+    /// The next job; `None` if there will be none.
+    ///
+    /// Who waits for the last one is told when this thread is at hand again: he may have the next job at once, and on the processor
+    /// of this thread. It is then spared a change of thread, and the job another thread.
+    fn next_job(&self, tell: Tell) -> Option<Job> {
         let mut state = self.lock();
+        let mut job = state.queue.pop_front();
+        let is_idle = job.is_none() && !state.closed;
+        if is_idle {
+            state.idle.push(thread::current());
+        }
+        drop(state);
+        tell();
+        if is_idle {
+            job = self.job_when_called();
+        }
+        job
+    }
+
+    /// The next job, for a thread that is among the idle ones.
+    fn job_when_called(&self) -> Option<Job> {
         loop {
-            if let Some(job) = state.queue.pop_front() {
-                return Some(job);
-            }
-            if state.closed {
-                return None;
+            let mut state = self.sleep();
+            // Another thread may have been quicker.
+            let job = state.queue.pop_front();
+            if job.is_some() || state.closed {
+                return job;
             }
             state.idle.push(thread::current());
-            drop(state);
-            state = self.sleep();
         }
     }
 

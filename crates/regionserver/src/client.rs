@@ -88,7 +88,8 @@ impl ClientService for Client {
     ) -> BoxFuture<'_, Answer<CellReply<proto::GetResponse>>> {
         Box::pin(async move {
             let request = (&request.message).into();
-            Ok(into_reply(get::get(&self.0, &request, CallContext::LOCAL).await?))
+            let (result, cells) = get::get(&self.0, &request, CallContext::LOCAL).await?;
+            Ok(into_reply((proto::GetResponse { result: Some(result) }, cells)))
         })
     }
 

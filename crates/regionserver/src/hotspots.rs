@@ -23,7 +23,7 @@ pub const ROW_INTERVALS: usize = 6;
 /// Intervals that are kept of regions: an hour.
 const REGION_INTERVALS: usize = 360;
 /// Requests for which one is counted, on average: a power of two.
-const STRIDE: u32 = 16;
+const STRIDE: u32 = 32;
 /// Rows that a sketch has room for.
 const ROWS_MAX: usize = 512;
 /// Rows that are kept of an interval, and regions.

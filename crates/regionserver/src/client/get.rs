@@ -31,7 +31,7 @@ pub(super) async fn get(
     server: &RegionServer,
     request: &GetRequest,
     context: CallContext,
-) -> Answer<Answered<proto::GetResponse>> {
+) -> Answer<Answered<proto::Result>> {
     let region = server.regions().find(&request.region)?;
     let timed = TimedGet::begin(server, &region, &context);
     let mut quota = server.admit(&context, &region, || Planned { gets: 1, ..Planned::default() })?;
@@ -42,7 +42,7 @@ pub(super) async fn get(
     let result = read(server, from, &get, context.get_form, &mut cells).await?;
     quota.has_read(cells.len() + result_bytes(&result));
     timed.end(&quota);
-    Ok((proto::GetResponse { result: Some(result) }, cells))
+    Ok((result, cells))
 }
 
 /// A call of `Get` that is under way. Its region and its user are told how long it took, and what it used, when it ends; if it

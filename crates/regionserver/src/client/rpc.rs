@@ -8,6 +8,7 @@ use bytes::Bytes;
 use cell::codec::Codec;
 use futures_util::TryFutureExt;
 use prost::Message;
+use wire::convert::result::get_response;
 use wire::exception::{Answer, JavaException};
 use wire::service::refuse_client;
 
@@ -49,7 +50,10 @@ impl Service for ClientRpc {
         match method.as_bytes() {
             b"Get" => {
                 requests.gets.increment();
-                boxed(async move { reply(get::get(&server, &get::GetRequest::of(param)?, context).await?) })
+                boxed(async move {
+                    let (result, cells) = get::get(&server, &get::GetRequest::of(param)?, context).await?;
+                    Ok(Reply { message: get_response(result), cells })
+                })
             }
             b"Mutate" => {
                 requests.mutates.increment();

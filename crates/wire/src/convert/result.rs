@@ -1,7 +1,8 @@
 //! `Result` messages: the cells of a row, in a cell block or inside the message.
 
-use bytes::{BufMut, BytesMut};
+use bytes::{BufMut, Bytes, BytesMut};
 use cell::Cell;
+use prost::Message;
 use prost::encoding::{WireType, encode_key, encode_varint, encoded_len_varint};
 
 use crate::convert::field::SHORT;
@@ -32,10 +33,44 @@ pub fn put_in_block(count: usize, out: &mut impl BufMut) {
 
 /// The same bytes as [`put_in_block`] writes for `count` from 1 to 127.
 #[inline]
-pub fn short_in_block(count: u8) -> [u8; 4] {
-    debug_assert!((1..SHORT).contains(&count), "two bytes for a number");
+pub const fn short_in_block(count: u8) -> [u8; 4] {
+    debug_assert!(count > 0 && count < SHORT, "two bytes for a number");
     // Both are numbers, whose wire type is 0.
     [(RESULT_ASSOCIATED_CELL_COUNT << 3) as u8, count, (RESULT_STALE << 3) as u8, 0]
+}
+
+/// Bytes of a `GetResponse` whose result [`in_block`] gives for a number of cells that is one byte.
+const SHORT_RESPONSE_LEN: usize = 6;
+
+/// All of them; that of an empty row is not among them.
+static SHORT_RESPONSES: [[u8; SHORT_RESPONSE_LEN]; SHORT as usize] = {
+    let mut responses = [[0; SHORT_RESPONSE_LEN]; SHORT as usize];
+    let mut count = 1;
+    while count < SHORT {
+        let [key, number, stale_key, stale] = short_in_block(count);
+        let result_key = (RESPONSE_RESULT << 3) as u8 | WireType::LengthDelimited as u8;
+        responses[count as usize] = [result_key, SHORT_RESPONSE_LEN as u8 - 2, key, number, stale_key, stale];
+        count += 1;
+    }
+    responses
+};
+
+/// The `GetResponse` of a result. Those of most gets are there already.
+pub fn get_response(result: proto::Result) -> Bytes {
+    if let proto::Result {
+        associated_cell_count: Some(count @ 1..),
+        stale: Some(false),
+        exists: None,
+        partial: None,
+        metrics: None,
+        ref cell,
+    } = result
+        && cell.is_empty()
+        && let Some(response) = SHORT_RESPONSES.get(count as usize)
+    {
+        return Bytes::from_static(response);
+    }
+    proto::GetResponse { result: Some(result) }.encode_to_vec().into()
 }
 
 /// The answer to a get that only asks whether there are cells.
@@ -53,6 +88,7 @@ pub struct InlineResult {
 }
 
 // Field numbers of `Result` and `Cell`.
+const RESPONSE_RESULT: u32 = 1;
 const RESULT_CELL: u32 = 1;
 const RESULT_ASSOCIATED_CELL_COUNT: u32 = 2;
 const RESULT_STALE: u32 = 4;
@@ -138,7 +174,6 @@ fn put_number(field: u32, number: u64, out: &mut BytesMut) {
 mod tests {
     use super::*;
     use cell::{CellType, KeyValue};
-    use prost::Message;
 
     #[test]
     fn short_results_are_the_same_message() {
@@ -146,6 +181,16 @@ mod tests {
             let mut written = Vec::new();
             put_in_block(usize::from(count), &mut written);
             assert_eq!(written, short_in_block(count));
+        }
+    }
+
+    #[test]
+    fn responses_are_those_of_their_results() {
+        let partial = proto::Result { partial: Some(true), ..in_block(3) };
+        let others = [existence(true), existence(false), proto::Result::default(), partial];
+        for result in [0, 1, 2, 127, 128, 100_000].map(in_block).into_iter().chain(others) {
+            let expected = proto::GetResponse { result: Some(result.clone()) }.encode_to_vec();
+            assert_eq!(get_response(result), expected);
         }
     }
 

@@ -29,7 +29,7 @@ fn main() -> ExitCode {
         Some("test") => steps::test(),
         Some("check") => steps::check(),
         Some("fuzz") => fuzz(&rest),
-        Some("optimized") => optimized::build(),
+        Some("optimized") => optimized::build(&rest),
         Some("licences") => licences::check(),
         _ => Err(USAGE.to_string()),
     };

@@ -15,8 +15,16 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use crate::steps::step_with;
 use crate::toolchain;
 
-/// All that the build leaves behind.
-const DIRECTORY: &str = "target/optimized";
+/// A build: where all is that it leaves behind, and flags for the compiler.
+struct Build {
+    directory: &'static str,
+    flags: &'static str,
+}
+
+/// That of users.
+const OPTIMIZED: Build = Build { directory: "target/optimized", flags: "" };
+/// That in which nothing is counted, to see what counting costs (`bench/counting`).
+const UNCOUNTED: Build = Build { directory: "target/optimized-uncounted", flags: "--cfg uncounted" };
 /// Ports of a server without an offset.
 const PORTS: [u16; 5] = [2181, 16000, 16010, 16020, 16030];
 /// How far they are moved, where they are taken further.
@@ -67,39 +75,48 @@ const TABLES: &[(&str, &str, &[&str])] = &[
     ("written", "100", &[]),
 ];
 
-/// Builds it; tells where it is.
-pub fn build() -> Result<(), String> {
-    let merge = toolchain::llvm_tool("llvm-profdata")?;
-    let directory =
-        fs::canonicalize(".").map_err(|error| format!("this directory: {error}"))?.join(DIRECTORY);
-    let (counts, profile) = (directory.join("counts"), directory.join("profile"));
-    clear(&counts)?;
-    let counting =
-        build_with("the build that counts", "counting", &format!("-Cprofile-generate={}", counts.display()))?;
-    run(&counting, &directory)?;
-    let words = [as_text(&merge)?, "merge", "--output", as_text(&profile)?, as_text(&counts)?];
-    step_with("what was counted", &words, &[])?;
-    let optimized = build_with(
-        "the optimized build",
-        "build",
-        &format!("-Cprofile-use={} -Cllvm-args=-pgso=false", profile.display()),
-    )?;
-    let binary = directory.join("grampus");
-    fs::copy(&optimized, &binary).map_err(|error| format!("{}: {error}", binary.display()))?;
-    println!("{DIRECTORY}/grampus is the optimized binary; it serves with:  {DIRECTORY}/grampus");
-    Ok(())
+/// Builds it, and tells where it is; with `--uncounted` the one in which nothing is counted.
+pub fn build(arguments: &[String]) -> Result<(), String> {
+    match arguments {
+        [] => OPTIMIZED.run(),
+        [flag] if flag == "--uncounted" => UNCOUNTED.run(),
+        _ => Err("usage: cargo xtask optimized [--uncounted]".to_string()),
+    }
 }
 
-/// Builds with these flags for the compiler; the binary.
-fn build_with(title: &str, target_directory: &str, flags: &str) -> Result<PathBuf, String> {
-    let (host, target) = (toolchain::host()?, format!("{DIRECTORY}/{target_directory}"));
-    // A target is named so that the flags are not given to build scripts.
-    let words = [
-        &["cargo", "build", "--release", "--locked", "--package", "server"][..],
-        &["--target", &host, "--target-dir", &target],
-    ];
-    step_with(title, &words.concat(), &[("RUSTFLAGS", flags)])?;
-    Ok(Path::new(&target).join(host).join("release/grampus"))
+impl Build {
+    fn run(&self) -> Result<(), String> {
+        let merge = toolchain::llvm_tool("llvm-profdata")?;
+        let here = fs::canonicalize(".").map_err(|error| format!("this directory: {error}"))?;
+        let directory = here.join(self.directory);
+        let (counts, profile) = (directory.join("counts"), directory.join("profile"));
+        clear(&counts)?;
+        let generate = format!("-Cprofile-generate={}", counts.display());
+        let counting = self.cargo("the build that counts", "counting", &generate)?;
+        run(&counting, &directory)?;
+        let words = [as_text(&merge)?, "merge", "--output", as_text(&profile)?, as_text(&counts)?];
+        step_with("what was counted", &words, &[])?;
+        let by_profile = format!("-Cprofile-use={} -Cllvm-args=-pgso=false", profile.display());
+        let optimized = self.cargo("the optimized build", "build", &by_profile)?;
+        let binary = directory.join("grampus");
+        fs::copy(&optimized, &binary).map_err(|error| format!("{}: {error}", binary.display()))?;
+        let told = Path::new(self.directory).join("grampus");
+        println!("{0} is the optimized binary; it serves with:  {0}", told.display());
+        Ok(())
+    }
+
+    /// Builds with these flags for the compiler; the binary.
+    fn cargo(&self, title: &str, target_directory: &str, flags: &str) -> Result<PathBuf, String> {
+        let (host, target) = (toolchain::host()?, format!("{}/{target_directory}", self.directory));
+        // A target is named so that the flags are not given to build scripts.
+        let words = [
+            &["cargo", "build", "--release", "--locked", "--package", "server"][..],
+            &["--target", &host, "--target-dir", &target],
+        ];
+        let flags = [self.flags, flags].join(" ");
+        step_with(title, &words.concat(), &[("RUSTFLAGS", flags.trim())])?;
+        Ok(Path::new(&target).join(host).join("release/grampus"))
+    }
 }
 
 /// Has a server work through all of [`LOAD`]; what it counts is written as it ends.

@@ -88,8 +88,9 @@ impl ClientService for Client {
     ) -> BoxFuture<'_, Answer<CellReply<proto::GetResponse>>> {
         Box::pin(async move {
             let request = (&request.message).into();
-            let (result, cells) = get::get(&self.0, &request, CallContext::LOCAL).await?;
-            Ok(into_reply((proto::GetResponse { result: Some(result) }, cells)))
+            let (message, cells) = get::get(&self.0, &request, CallContext::LOCAL).await?;
+            let message = proto::GetResponse::decode(message).expect("just written as this message");
+            Ok(into_reply((message, cells)))
         })
     }
 

@@ -9,29 +9,31 @@ use std::time::Duration;
 
 use base::metrics::COUNTING;
 use base::spent::{self, nanos};
+use bytes::Bytes;
 use cell::query::Get;
 use engine::Region;
 use engine::region::Reads;
 use engine::scanner::ResultSink;
 use prost::Message;
 use rpc::CellBlock;
+use wire::convert::result::get_response;
 use wire::exception::Answer;
 
+use super::CallContext;
 use super::charge::Charge;
 use super::results::{ResultForm, Results, RowResult};
-use super::{Answered, CallContext};
 use crate::errors::java_exception;
 use crate::quotas::{Operation, Planned};
 use crate::server::RegionServer;
 use crate::users::Caller;
 pub(super) use request::GetRequest;
 
-/// Answers a `Get`.
+/// Answers a `Get`: a `GetResponse`, encoded, and its cells.
 pub(super) async fn get(
     server: &RegionServer,
     request: &GetRequest,
     context: CallContext,
-) -> Answer<Answered<proto::Result>> {
+) -> Answer<(Bytes, CellBlock)> {
     let region = server.regions().find(&request.region)?;
     let timed = TimedGet::begin(server, &region, &context);
     let mut quota = server.admit(&context, &region, || Planned { gets: 1, ..Planned::default() })?;
@@ -41,8 +43,10 @@ pub(super) async fn get(
     let from = &mut RowsFrom::Region(&region);
     let result = read(server, from, &get, context.get_form, &mut cells).await?;
     quota.has_read(cells.len() + result_bytes(&result));
+    // At once, for a message is moved from hand to hand for less than a result.
+    let message = get_response(result);
     timed.end(&quota);
-    Ok((result, cells))
+    Ok((message, cells))
 }
 
 /// A call of `Get` that is under way. Its region and its user are told how long it took, and what it used, when it ends; if it

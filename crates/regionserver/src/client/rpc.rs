@@ -8,7 +8,6 @@ use bytes::Bytes;
 use cell::codec::Codec;
 use futures_util::TryFutureExt;
 use prost::Message;
-use wire::convert::result::get_response;
 use wire::exception::{Answer, JavaException};
 use wire::service::refuse_client;
 
@@ -51,8 +50,8 @@ impl Service for ClientRpc {
             b"Get" => {
                 requests.gets.increment();
                 boxed(async move {
-                    let (result, cells) = get::get(&server, &get::GetRequest::of(param)?, context).await?;
-                    Ok(Reply { message: get_response(result), cells })
+                    let (message, cells) = get::get(&server, &get::GetRequest::of(param)?, context).await?;
+                    Ok(Reply { message, cells })
                 })
             }
             b"Mutate" => {

@@ -18,7 +18,8 @@ const USAGE: &str = "usage: cargo xtask TASK
              against DuckDB
   check      format, lints, documentation, licences and advisories of dependencies, short fuzz runs, then test
   fuzz       every fuzz target for a minute; or:  fuzz [--seconds N] [TARGET...]
-  optimized  the server built with what a minute of load tells the compiler: target/optimized/grampus
+  optimized  the server built with what a minute of load tells the compiler: target/optimized/grampus; with --uncounted one that
+             counts nothing, for bench/counting
   licences   licences of all dependencies against the list of those that go with Apache-2.0";
 
 fn main() -> ExitCode {

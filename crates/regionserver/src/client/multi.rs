@@ -239,13 +239,12 @@ impl Answering<'_> {
                     self.get_all(&mut under_way).await;
                     let index = index.unwrap_or(position);
                     match self.mutations.read(actions.bytes(), at, &mut self.cells, self.nonce_group) {
-                        Ok(mutation) if !mutation.kind.reads() => {
-                            self.note_mutation(region, &mutation);
-                            under_way.batch.add(index, mutation);
-                        }
                         Ok(mutation) => {
                             self.note_mutation(region, &mutation);
-                            self.change(&mut under_way, index, mutation).await;
+                            match mutation.kind.reads() {
+                                false => under_way.batch.add(index, mutation),
+                                true => self.change(&mut under_way, index, mutation).await,
+                            }
                         }
                         Err(NotRead::Refused(refused)) => under_way.refuse(index, &refused.into()),
                         Err(NotRead::NoMessage(error)) => return Err(malformed(error)),

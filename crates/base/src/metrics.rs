@@ -36,13 +36,13 @@ mod show;
 mod testing;
 
 pub use absent::show_absent;
-pub use areas::{Count, Zeroed};
+pub use areas::{Count, OwnArea, Zeroed};
 pub use chunks::Chunks;
 pub use counter::Counter;
 pub use counts::Counts;
 pub use declared::{Declared, Declares, Kind, Unit};
 pub use figure::{Counted, Figure, Gauge, Tag};
-pub use histogram::{Histogram, Interval, Snapshot, Told};
+pub use histogram::{Histogram, Interval, Snapshot, Told, Value};
 pub use instrument::{Instrument, Sizes, Times};
 pub use jmx::{Jmx, JmxOptions};
 pub use meter::{Meter, Rates};

@@ -18,7 +18,7 @@ use cell::schema::TableName;
 
 pub(crate) use files::{CompactionWork, FlushWork};
 pub(crate) use region::RegionCounts;
-pub use region::{Operation, RegionInstruments, Usage};
+pub use region::{EndedGet, Operation, RegionInstruments, Usage};
 pub use server::ServerInstruments;
 pub(crate) use store::{Origin, StoreCounts, StoreReads};
 pub use table::{TableInstruments, TableLatencies, TableWork};

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use base::metrics::Counts;
-use engine::instruments::{Operation, Usage};
+use engine::instruments::{EndedGet, Operation, Usage};
 use rpc::ConnectionInfo;
 
 /// Users that are told apart at most, and hosts of each.
@@ -159,16 +159,16 @@ impl Caller {
         self.host.add(|of| &of.reads, gets.into());
     }
 
-    /// A call of `Get` ended well that took so long, read so many capacity units and was worked on for so long.
+    /// A call of `Get` ended well.
     #[inline]
-    pub(crate) fn note_get(&self, took_nanos: u64, read_units: u64, work_nanos: u64) {
+    pub(crate) fn note_get(&self, get: &EndedGet) {
         if let Some(times) = &self.user.times {
-            times.get.record_nanos(took_nanos);
+            times.get.note(get.took, get.area);
         }
-        if let Some(own) = self.host.own() {
+        if let Some(own) = self.host.within(get.area) {
             own.reads.add(1);
-            own.read_units.add(read_units);
-            own.work_nanos.add(work_nanos);
+            own.read_units.add(get.read_units);
+            own.work_nanos.add(get.work_nanos);
         }
     }
 

@@ -63,6 +63,20 @@ impl Count {
     }
 }
 
+/// The area of the thread that asks, for who counts in several places one after the other.
+// A pointer, so that it is not sent to another thread.
+#[derive(Clone, Copy, Debug)]
+pub struct OwnArea(*mut u8);
+
+impl OwnArea {
+    /// That of this thread.
+    #[inline]
+    pub fn get() -> OwnArea {
+        let area = OWN.get();
+        OwnArea(if area.is_null() { begin() } else { area })
+    }
+}
+
 /// A place for a `T` in the area of every thread.
 #[derive(Debug)]
 pub(super) struct Place<T: Zeroed> {
@@ -111,10 +125,12 @@ impl<T: Zeroed> Place<T> {
     /// What this thread has there.
     #[inline]
     pub(super) fn own(&self) -> &T {
-        let mut area = OWN.get();
-        if area.is_null() {
-            area = begin();
-        }
+        self.within(OwnArea::get())
+    }
+
+    /// What this thread has there, whose area is at hand.
+    #[inline]
+    pub(super) fn within(&self, OwnArea(area): OwnArea) -> &T {
         // SAFETY: a place lies within the usable part of every area, holds a `T` as long as `self` lives, and is aligned for it.
         unsafe { &*area.add(self.at).cast::<T>() }
     }

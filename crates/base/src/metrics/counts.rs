@@ -1,7 +1,7 @@
 //! Several counts of one thing, kept together where there are very many such things.
 
 use crate::metrics::COUNTING;
-use crate::metrics::areas::{Count, Place, Zeroed};
+use crate::metrics::areas::{Count, OwnArea, Place, Zeroed};
 
 /// Counts that only grow, in a struct `P` of them, which [`counts`](crate::counts) declares: one for each thread that counts.
 ///
@@ -36,6 +36,12 @@ impl<P: Zeroed> Counts<P> {
     #[inline]
     pub fn own(&self) -> Option<&P> {
         COUNTING.then(|| self.0.own())
+    }
+
+    /// The same, for who has the thread's area at hand.
+    #[inline]
+    pub fn within(&self, area: OwnArea) -> Option<&P> {
+        COUNTING.then(|| self.0.within(area))
     }
 
     /// Adds one.

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::metrics::COUNTING;
-use crate::metrics::areas::{Count, Place, Zeroed};
+use crate::metrics::areas::{Count, OwnArea, Place, Zeroed};
 use buckets::{BUCKETS, bucket_of};
 pub use interval::Interval;
 
@@ -47,9 +47,9 @@ struct Part {
     above: AtomicU64,
     // Whether there was ever any.
     is_used: AtomicU64,
-    // Of those that are often the same, the last one and its bucket. It is known as an extreme as long as `above` is not 0.
+    // Of those that are often the same, the last one, and one more than its bucket: 0 if it is not known as an extreme.
     last: AtomicU64,
-    last_bucket: AtomicU64,
+    after_last_bucket: AtomicU64,
     // They may wrap: only differences are looked at.
     counts: [AtomicU32; BUCKETS],
 }
@@ -60,8 +60,8 @@ unsafe impl Zeroed for Part {}
 impl Part {
     /// Notes a value that there were `times` of, for the thread whose part it is.
     #[inline]
-    fn note(&self, value: u64, times: u32) {
-        let count = &self.counts[bucket_of(value)];
+    fn note(&self, Value { value, bucket }: Value, times: u32) {
+        let count = &self.counts[bucket];
         // Not by fetch_add, as in Count::add.
         count.store(count.load(Relaxed).wrapping_add(times), Relaxed);
         self.sum.add(value.wrapping_mul(u64::from(times)));
@@ -73,19 +73,20 @@ impl Part {
     /// Notes a value that is often the same as the last one noted so: then its bucket is known, and it is no extreme.
     #[inline]
     fn note_alike(&self, value: u64) {
-        let is_known = self.last.load(Relaxed) == value && self.above.load(Relaxed) != 0;
-        match self.counts.get(self.last_bucket.load(Relaxed) as usize) {
-            Some(count) if is_known => {
+        let last_bucket = self.after_last_bucket.load(Relaxed).wrapping_sub(1);
+        match self.counts.get(last_bucket as usize) {
+            Some(count) if self.last.load(Relaxed) == value => {
                 count.store(count.load(Relaxed).wrapping_add(1), Relaxed);
                 self.sum.add(value);
             }
-            _ => self.note_other(value),
+            _ => self.note_other(Value::of(value)),
         }
     }
 
-    fn note_other(&self, value: u64) {
-        self.last.store(value, Relaxed);
-        self.last_bucket.store(bucket_of(value) as u64, Relaxed);
+    fn note_other(&self, value: Value) {
+        // Before it becomes an extreme, for it is forgotten after extremes are taken.
+        self.last.store(value.value, Relaxed);
+        self.after_last_bucket.store(value.bucket as u64 + 1, Relaxed);
         self.note(value, 1);
     }
 
@@ -101,7 +102,27 @@ impl Part {
     /// What `least` and `above` are since the last look; begins anew.
     fn take_extremes(&self) -> (u64, u64) {
         let take = |mark: &AtomicU64| if mark.load(Relaxed) == 0 { 0 } else { mark.swap(0, Relaxed) };
-        (take(&self.least), take(&self.above))
+        let extremes = (take(&self.least), take(&self.above));
+        if extremes.1 != 0 {
+            // Who notes the last value again looks whether it is one.
+            self.after_last_bucket.store(0, Relaxed);
+        }
+        extremes
+    }
+}
+
+/// A value as histograms note it: for who notes it in several, and finds its bucket once.
+#[derive(Clone, Copy, Debug)]
+pub struct Value {
+    value: u64,
+    bucket: usize,
+}
+
+impl Value {
+    /// Any value.
+    #[inline]
+    pub fn of(value: u64) -> Value {
+        Value { value, bucket: bucket_of(value) }
     }
 }
 
@@ -140,15 +161,23 @@ impl Histogram {
     #[inline]
     pub fn record_many(&self, value: u64, times: u32) {
         if COUNTING {
-            self.parts.own().note(value, times);
+            self.parts.own().note(Value::of(value), times);
         }
     }
 
-    /// Notes a value of a kind that is often the same as the one before, for less than [`record`](Self::record) takes then.
+    /// Notes a value, for who has the thread's area at hand.
     #[inline]
-    pub fn record_alike(&self, value: u64) {
+    pub fn note(&self, value: Value, area: OwnArea) {
         if COUNTING {
-            self.parts.own().note_alike(value);
+            self.parts.within(area).note(value, 1);
+        }
+    }
+
+    /// Notes a value of a kind that is often the same as the one before, for less than [`note`](Self::note) takes then.
+    #[inline]
+    pub fn note_alike(&self, value: u64, area: OwnArea) {
+        if COUNTING {
+            self.parts.within(area).note_alike(value);
         }
     }
 
@@ -450,17 +479,17 @@ mod tests {
     fn values_that_are_alike_are_noted_as_any() {
         let (alike, plain) = (Histogram::new(), Histogram::new());
         for value in [7, 7, 7, 0, 0, 900, 7, 900, 900, u64::MAX, u64::MAX] {
-            alike.record_alike(value);
+            alike.note_alike(value, OwnArea::get());
             plain.record(value);
         }
         assert_eq!(alike.snapshot(), plain.snapshot());
         [&alike, &plain].into_iter().for_each(Histogram::roll);
         assert_eq!(alike.interval(), plain.interval());
         // The same as before, in the next interval.
-        alike.record_alike(u64::MAX);
-        alike.record_alike(900);
+        alike.note_alike(u64::MAX, OwnArea::get());
+        alike.note_alike(900, OwnArea::get());
         alike.roll();
-        alike.record_alike(900);
+        alike.note_alike(900, OwnArea::get());
         alike.roll();
         assert_eq!((alike.interval().count(), alike.interval().min(), alike.interval().max()), (1, 900, 900));
     }

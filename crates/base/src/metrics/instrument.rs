@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use crate::metrics::{Counter, Declared, Histogram, Interval, Kind, Meter, Scope, TimesSoFar};
+use crate::metrics::{
+    COUNTING, Counter, Declared, Histogram, Interval, Kind, Meter, OwnArea, Scope, TimesSoFar, Value,
+};
 
 /// A field of [`instruments`](crate::instruments).
 pub trait Instrument {
@@ -80,10 +82,16 @@ impl Times {
         self.0.record_many(micros, times);
     }
 
-    /// Notes how long something took.
+    /// How long something took, as it is noted: for who notes it in several places.
     #[inline]
-    pub fn record_nanos(&self, nanos: u64) {
-        self.0.record(nanos / MICROSECOND_NANOS);
+    pub fn of_nanos(nanos: u64) -> Value {
+        Value::of(nanos / MICROSECOND_NANOS)
+    }
+
+    /// Notes how long something took, for who has the thread's area at hand.
+    #[inline]
+    pub fn note(&self, took: Value, area: OwnArea) {
+        self.0.note(took, area);
     }
 
     /// The times in microseconds.
@@ -124,8 +132,16 @@ impl Sizes {
     /// Notes a size.
     #[inline]
     pub fn record(&self, bytes: u64) {
+        if COUNTING {
+            self.note(bytes, OwnArea::get());
+        }
+    }
+
+    /// Notes a size, for who has the thread's area at hand.
+    #[inline]
+    pub fn note(&self, bytes: u64, area: OwnArea) {
         // What is asked again and again is of the same size.
-        self.0.record_alike(bytes);
+        self.0.note_alike(bytes, area);
     }
 
     /// The sizes in bytes.

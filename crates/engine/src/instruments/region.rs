@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use base::metrics::{Count, Counts, Times};
+use base::metrics::{Count, Counts, OwnArea, Times, Value};
 use cell::mutation::MutationKind;
 
 use crate::instruments::files::{CompactionWork, FlushWork};
@@ -121,6 +121,34 @@ impl std::ops::AddAssign for Usage {
     }
 }
 
+/// A call of `Get` that ended well, for all who note it.
+pub struct EndedGet {
+    /// How long it took.
+    pub took_nanos: u64,
+    /// The same, as histograms note it.
+    pub took: Value,
+    /// Capacity units that it read.
+    pub read_units: u64,
+    /// For how long it was worked on.
+    pub work_nanos: u64,
+    /// That of the thread that notes it.
+    pub area: OwnArea,
+}
+
+impl EndedGet {
+    /// One that took so long, read so many units and was worked on for so long; on this thread.
+    #[inline]
+    pub fn new(took_nanos: u64, read_units: u64, work_nanos: u64) -> EndedGet {
+        EndedGet {
+            took_nanos,
+            took: Times::of_nanos(took_nanos),
+            read_units,
+            work_nanos,
+            area: OwnArea::get(),
+        }
+    }
+}
+
 impl RegionCounts {
     /// Rows read by gets and scans.
     pub(crate) fn reads(counts: &Counts<RegionCounts>) -> u64 {
@@ -187,16 +215,16 @@ impl RegionInstruments {
         }
     }
 
-    /// A call of `Get` ended well that took so long, read so many capacity units and was worked on for so long.
+    /// A call of `Get` ended well.
     #[inline]
-    pub fn note_get(&self, took_nanos: u64, read_units: u64, work_nanos: u64) {
-        self.table.latencies.get.record_nanos(took_nanos);
-        if took_nanos > SLOW.as_nanos() as u64 {
+    pub fn note_get(&self, get: &EndedGet) {
+        self.table.latencies.get.note(get.took, get.area);
+        if get.took_nanos > SLOW.as_nanos() as u64 {
             self.server.slow_gets.increment();
         }
-        if let Some(own) = self.counts.own() {
-            own.read_units.add(read_units);
-            own.work_nanos.add(work_nanos);
+        if let Some(own) = self.counts.within(get.area) {
+            own.read_units.add(get.read_units);
+            own.work_nanos.add(get.work_nanos);
         }
     }
 

@@ -12,6 +12,7 @@ use base::spent::{self, nanos};
 use bytes::Bytes;
 use cell::query::Get;
 use engine::Region;
+use engine::instruments::EndedGet;
 use engine::region::Reads;
 use engine::scanner::ResultSink;
 use prost::Message;
@@ -76,8 +77,9 @@ impl<'a> TimedGet<'a> {
         match of.caller {
             Some(caller) => {
                 let (units, work_nanos) = Charge::for_call().of_reads(of.server, operation, ended);
-                of.region.instruments().note_get(took_nanos, units, work_nanos);
-                caller.note_get(took_nanos, units, work_nanos);
+                let get = EndedGet::new(took_nanos, units, work_nanos);
+                of.region.instruments().note_get(&get);
+                caller.note_get(&get);
                 spent::end(ended);
             }
             None => of.region.instruments().note_gets(1, Duration::from_nanos(took_nanos)),

@@ -8,7 +8,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
-use base::metrics::{Scope, Source, Times, Told};
+use base::metrics::{COUNTING, OwnArea, Scope, Source, Times, Told};
 
 base::instruments! {
     /// The calls of a server, as they end.
@@ -95,16 +95,21 @@ impl CallCounts {
     /// A call ended, well or not.
     #[inline]
     pub(super) fn note(&self, call: &CallSpan) {
+        if !COUNTING {
+            return;
+        }
+        let area = OwnArea::get();
+        let took = Times::of_nanos(call.took_nanos);
         match call.queued_nanos {
-            0 => self.at_once.record_nanos(call.took_nanos),
+            0 => self.at_once.note(took, area),
             queued => {
-                self.queue_time.record_nanos(queued);
-                self.process_time.record_nanos(call.took_nanos.saturating_sub(queued));
-                self.total_time.record_nanos(call.took_nanos);
+                self.queue_time.note(Times::of_nanos(queued), area);
+                self.process_time.note(Times::of_nanos(call.took_nanos.saturating_sub(queued)), area);
+                self.total_time.note(took, area);
             }
         }
-        self.request_size.record(call.request_len as u64);
-        self.response_size.record(call.response_len as u64);
+        self.request_size.note(call.request_len as u64, area);
+        self.response_size.note(call.response_len as u64, area);
     }
 }
 

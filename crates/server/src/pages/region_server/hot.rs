@@ -48,7 +48,8 @@ impl RegionServerPages {
         let columns = vec![
             Column::text("Row"),
             Column::text("Table"),
-            Column::number("Requests a second").titled("One request of thirty-two is counted, for all of them."),
+            Column::number("Requests a second")
+                .titled("One request of thirty-two is counted, for all of them."),
             Column::text("Region"),
         ];
         let rows = hotspots.hottest_rows(self.server.regions(), now, ROWS).into_iter().map(|hot| {

@@ -43,7 +43,7 @@ pub use counts::Counts;
 pub use declared::{Declared, Declares, Kind, Unit};
 pub use figure::{Counted, Figure, Gauge, Tag};
 pub use histogram::{Histogram, Interval, Snapshot, Told, Value};
-pub use instrument::{Instrument, Sizes, Times};
+pub use instrument::{Instrument, Sizes, Times, Took};
 pub use jmx::{Jmx, JmxOptions};
 pub use meter::{Meter, Rates};
 pub use prometheus::{Prometheus, PrometheusOptions};

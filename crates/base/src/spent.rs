@@ -14,7 +14,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use crate::env::Clock;
-use crate::metrics::COUNTING;
+use crate::metrics::{COUNTING, Took};
 
 /// What a call's time goes to within its work. The rest of the work is computing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -65,8 +65,17 @@ thread_local! {
     static CURRENT: Cell<[u64; LEN]> = const { Cell::new([0; LEN]) };
     // Since when it is being polled: a time of the monotonic clock.
     static RESUMED: Cell<u64> = const { Cell::new(0) };
-    // When it was done, if who worked on it looked at the clock then, and zero if not.
-    static ENDED: Cell<Duration> = const { Cell::new(Duration::ZERO) };
+    // Its end, if who worked on it looked at the clock then.
+    static ENDED: Cell<Option<End>> = const { Cell::new(None) };
+}
+
+/// When a call was done, but for telling its client.
+#[derive(Clone, Copy, Debug)]
+pub struct End {
+    /// A time of the monotonic clock.
+    pub at: Duration,
+    /// How long that was after it was begun.
+    pub took: Took,
 }
 
 impl Spent {
@@ -96,7 +105,7 @@ impl Spent {
 pub fn begin(now: Duration) {
     if COUNTING {
         RESUMED.set(nanos(now));
-        ENDED.set(Duration::ZERO);
+        ENDED.set(None);
         CURRENT.set([0; LEN]);
     }
 }
@@ -106,7 +115,7 @@ pub fn begin(now: Duration) {
 pub fn open(spent: &Spent, now: Duration) {
     if COUNTING {
         RESUMED.set(nanos(now));
-        ENDED.set(Duration::ZERO);
+        ENDED.set(None);
         CURRENT.set(spent.0);
     }
 }
@@ -117,20 +126,18 @@ pub fn close() -> Spent {
     Spent(CURRENT.get())
 }
 
-/// The call at work is done at `now`, a time of the monotonic clock, but for telling its client: who accounts for it need not
-/// look at the clock again.
+/// The call at work is done: who accounts for it need not look at the clock again.
 #[inline]
-pub fn end(now: Duration) {
+pub fn end(end: End) {
     if COUNTING {
-        ENDED.set(now);
+        ENDED.set(Some(end));
     }
 }
 
 /// When the call that was at work last on this thread was done, if it said so.
 #[inline]
-pub fn ended() -> Option<Duration> {
-    let ended = ENDED.get();
-    (!ended.is_zero()).then_some(ended)
+pub fn ended() -> Option<End> {
+    ENDED.get()
 }
 
 /// The call at work spent `time` on a phase.
@@ -302,11 +309,12 @@ mod tests {
     #[test]
     fn an_end_is_that_of_the_call_that_was_at_work_last() {
         begin(SECOND);
-        assert_eq!(ended(), None);
-        end(2 * SECOND);
-        assert_eq!(ended(), Some(2 * SECOND));
+        let told = || ended().map(|end| (end.at, end.took.nanos()));
+        assert_eq!(told(), None);
+        end(End { at: 2 * SECOND, took: Took::of_nanos(7) });
+        assert_eq!(told(), Some((2 * SECOND, 7)));
         open(&close(), 3 * SECOND);
-        assert_eq!(ended(), None);
+        assert_eq!(told(), None);
     }
 
     #[test]

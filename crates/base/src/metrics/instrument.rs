@@ -5,6 +5,7 @@ use std::time::Duration;
 use crate::metrics::{
     COUNTING, Counter, Declared, Histogram, Interval, Kind, Meter, OwnArea, Scope, TimesSoFar, Value,
 };
+use crate::spent::nanos;
 
 /// A field of [`instruments`](crate::instruments).
 pub trait Instrument {
@@ -82,21 +83,42 @@ impl Times {
         self.0.record_many(micros, times);
     }
 
-    /// How long something took, as it is noted: for who notes it in several places.
-    #[inline]
-    pub fn of_nanos(nanos: u64) -> Value {
-        Value::of(nanos / MICROSECOND_NANOS)
-    }
-
     /// Notes how long something took, for who has the thread's area at hand.
     #[inline]
-    pub fn note(&self, took: Value, area: OwnArea) {
-        self.0.note(took, area);
+    pub fn note(&self, took: Took, area: OwnArea) {
+        self.0.note(took.micros, area);
     }
 
     /// The times in microseconds.
     pub fn micros(&self) -> &Histogram {
         &self.0
+    }
+}
+
+/// How long something took, for who notes it in several places.
+#[derive(Clone, Copy, Debug)]
+pub struct Took {
+    nanos: u64,
+    micros: Value,
+}
+
+impl Took {
+    /// So many nanoseconds.
+    #[inline]
+    pub fn of_nanos(nanos: u64) -> Took {
+        Took { nanos, micros: Value::of(nanos / MICROSECOND_NANOS) }
+    }
+
+    /// From one time of a clock to another; nothing if that was no later.
+    #[inline]
+    pub fn between(begun: Duration, ended: Duration) -> Took {
+        Took::of_nanos(nanos(ended).saturating_sub(nanos(begun)))
+    }
+
+    /// It in nanoseconds.
+    #[inline]
+    pub fn nanos(self) -> u64 {
+        self.nanos
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use base::metrics::{Count, Counts, OwnArea, Times, Value};
+use base::metrics::{Count, Counts, OwnArea, Times, Took};
 use cell::mutation::MutationKind;
 
 use crate::instruments::files::{CompactionWork, FlushWork};
@@ -124,29 +124,13 @@ impl std::ops::AddAssign for Usage {
 /// A call of `Get` that ended well, for all who note it.
 pub struct EndedGet {
     /// How long it took.
-    pub took_nanos: u64,
-    /// The same, as histograms note it.
-    pub took: Value,
+    pub took: Took,
     /// Capacity units that it read.
     pub read_units: u64,
     /// For how long it was worked on.
     pub work_nanos: u64,
     /// That of the thread that notes it.
     pub area: OwnArea,
-}
-
-impl EndedGet {
-    /// One that took so long, read so many units and was worked on for so long; on this thread.
-    #[inline]
-    pub fn new(took_nanos: u64, read_units: u64, work_nanos: u64) -> EndedGet {
-        EndedGet {
-            took_nanos,
-            took: Times::of_nanos(took_nanos),
-            read_units,
-            work_nanos,
-            area: OwnArea::get(),
-        }
-    }
 }
 
 impl RegionCounts {
@@ -215,14 +199,15 @@ impl RegionInstruments {
         }
     }
 
-    /// A call of `Get` ended well.
+    /// A call of `Get` ended well, whose row was read by [`Region::read_into`](crate::Region::read_into).
     #[inline]
     pub fn note_get(&self, get: &EndedGet) {
         self.table.latencies.get.note(get.took, get.area);
-        if get.took_nanos > SLOW.as_nanos() as u64 {
+        if get.took.nanos() > SLOW.as_nanos() as u64 {
             self.server.slow_gets.increment();
         }
         if let Some(own) = self.counts.within(get.area) {
+            own.gets.add(1);
             own.read_units.add(get.read_units);
             own.work_nanos.add(get.work_nanos);
         }

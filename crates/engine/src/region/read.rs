@@ -116,12 +116,21 @@ impl Region {
     /// # Errors
     /// As [`Region::scanner`], [`Error::WrongRegion`], and what reading files can fail with.
     pub async fn get_into(&self, get: &Get, sink: &mut dyn ResultSink) -> Result<()> {
+        self.read_into(get, sink).await?;
+        spent::used(Use::Rows, 1);
+        self.instruments.note_rows_got(1);
+        Ok(())
+    }
+
+    /// As [`get_into`](Self::get_into), for who counts the row himself, together with what else he counts of the call.
+    ///
+    /// # Errors
+    /// As [`get_into`](Self::get_into).
+    pub async fn read_into(&self, get: &Get, sink: &mut dyn ResultSink) -> Result<()> {
         self.check_get(get)?;
         if self.read_row_now(get, sink)? == Read::Left {
             self.scan_row_apart(get, sink).await?;
         }
-        spent::used(Use::Rows, 1);
-        self.instruments.note_rows_got(1);
         Ok(())
     }
 

@@ -7,8 +7,8 @@ mod request;
 use std::mem::ManuallyDrop;
 use std::time::Duration;
 
-use base::metrics::COUNTING;
-use base::spent::{self, nanos};
+use base::metrics::{COUNTING, OwnArea, Took};
+use base::spent::{self, End, Use};
 use bytes::Bytes;
 use cell::query::Get;
 use engine::Region;
@@ -73,30 +73,32 @@ impl<'a> TimedGet<'a> {
         if !COUNTING {
             return;
         }
-        let (ended, took_nanos) = of.ended();
-        match of.caller {
-            Some(caller) => {
-                let (units, work_nanos) = Charge::for_call().of_reads(of.server, operation, ended);
-                let get = EndedGet::new(took_nanos, units, work_nanos);
-                of.region.instruments().note_get(&get);
-                caller.note_get(&get);
-                spent::end(ended);
-            }
-            None => of.region.instruments().note_gets(1, Duration::from_nanos(took_nanos)),
+        let End { at, took } = of.ended();
+        // Callers in the same process are charged with nothing.
+        let (read_units, work_nanos) = match of.caller {
+            Some(_) => Charge::for_call().of_reads(of.server, operation, at),
+            None => (0, 0),
+        };
+        let get = EndedGet { took, read_units, work_nanos, area: OwnArea::get() };
+        of.region.instruments().note_get(&get);
+        if let Some(caller) = of.caller {
+            caller.note_get(&get);
+            // A caller in the same process has more to do.
+            spent::end(End { at, took });
         }
+        spent::used(Use::Rows, 1);
     }
 
-    /// When it ended, and how many nanoseconds it took.
     #[inline]
-    fn ended(&self) -> (Duration, u64) {
-        let now = self.server.env().clock.monotonic();
-        (now, nanos(now).saturating_sub(nanos(self.begun)))
+    fn ended(&self) -> End {
+        let at = self.server.env().clock.monotonic();
+        End { at, took: Took::between(self.begun, at) }
     }
 }
 
 impl Drop for TimedGet<'_> {
     fn drop(&mut self) {
-        let took = Duration::from_nanos(self.ended().1);
+        let took = Duration::from_nanos(self.ended().took.nanos());
         self.region.instruments().note_gets(1, took);
         if let Some(caller) = self.caller {
             caller.note_gets(1, took);
@@ -111,6 +113,7 @@ pub(super) fn result_bytes(result: &proto::Result) -> usize {
 
 /// Where a row is read.
 pub(super) enum RowsFrom<'a, 'r> {
+    /// For who counts it.
     Region(&'a Region),
     /// Of a batch.
     Reads(&'a mut Reads<'r>),
@@ -119,7 +122,7 @@ pub(super) enum RowsFrom<'a, 'r> {
 impl RowsFrom<'_, '_> {
     async fn get(&mut self, get: &Get, sink: &mut dyn ResultSink) -> engine::error::Result<()> {
         match self {
-            RowsFrom::Region(region) => region.get_into(get, sink).await,
+            RowsFrom::Region(region) => region.read_into(get, sink).await,
             RowsFrom::Reads(reads) => reads.get_into(get, sink).await,
         }
     }

@@ -1,6 +1,7 @@
 //! `Mutate`: a change of one row, perhaps on a condition.
 
-use base::spent;
+use base::metrics::Took;
+use base::spent::{self, End};
 use bytes::Bytes;
 use cell::mutation::Mutation;
 use rpc::CellBlock;
@@ -43,8 +44,8 @@ pub(super) async fn mutate(
     let charge = |ended| {
         Charge::for_call().end((server, &region), &context, &quota, ended);
         // A caller in the same process has more to do.
-        if context.caller.is_some() {
-            spent::end(ended);
+        if let (Some(_), Some(begun)) = (&context.caller, context.begun) {
+            spent::end(End { at: ended, took: Took::between(begun, ended) });
         }
     };
     if condition.is_none() && !kind.reads() {

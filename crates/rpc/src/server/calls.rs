@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use base::BoxFuture;
 use base::env::Clock;
-use base::spent::{self, Phase, Spent};
+use base::metrics::Took;
+use base::spent::{self, Phase, Spent, nanos};
 use bytes::Bytes;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use tracing::error;
@@ -101,6 +102,14 @@ pub(super) struct Begun {
     pub(super) begun: Duration,
 }
 
+impl Begun {
+    /// How long it took in all until `now`, and for how many nanoseconds of that it waited to be begun.
+    pub(super) fn took_until(&self, now: Duration) -> (Took, u64) {
+        let queued = nanos(self.begun).saturating_sub(nanos(self.received));
+        (Took::between(self.received, now), queued)
+    }
+}
+
 /// A call and who answers it.
 pub(super) struct Work {
     pub(super) call: Begun,
@@ -144,7 +153,7 @@ impl Future for Running {
         let polled = ended.poll(cx);
         // What waits has not ended, whatever it said of a part.
         let ended = spent::ended().filter(|_| polled.is_ready());
-        let stopped = ended.unwrap_or_else(|| clock.monotonic());
+        let stopped = ended.map_or_else(|| clock.monotonic(), |end| end.at);
         spent::add(Phase::Work, stopped.saturating_sub(begun));
         match polled {
             Poll::Pending => {

@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use base::env::{Env, Stream};
 use base::metrics::COUNTING;
-use base::spent::{self, nanos};
+use base::spent;
 use base::{BoxFuture, compression};
 use bytes::Bytes;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -465,16 +465,19 @@ impl Connection<'_> {
         if !COUNTING {
             return;
         }
+        let end = spent::ended();
         // The next call of the same bytes begins now.
-        self.now = spent::ended().unwrap_or_else(|| self.env.clock.monotonic());
+        self.now = end.map_or_else(|| self.env.clock.monotonic(), |end| end.at);
         self.ended = Some(self.now);
+        let (took, queued_nanos) = match end {
+            // What it took since it was begun is all it took.
+            Some(end) if call.begun == call.received => (end.took, 0),
+            _ => call.took_until(self.now),
+        };
         let response_len = self.outbox.unsent() - unsent_before;
-        let received = nanos(call.received);
-        let took_nanos = nanos(self.now).saturating_sub(received);
-        let queued_nanos = nanos(call.begun).saturating_sub(received);
         let request_len = call.request_len;
-        self.instruments.note(&CallSpan { queued_nanos, took_nanos, request_len, response_len });
-        if self.bounds.are_passed(took_nanos, response_len)
+        self.instruments.note(&CallSpan { queued_nanos, took, request_len, response_len });
+        if self.bounds.are_passed(took.nanos(), response_len)
             && let Some(watch) = &self.options.watch
         {
             self.tell(watch, call, was_ready, response_len, failure);

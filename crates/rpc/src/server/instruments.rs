@@ -8,7 +8,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
-use base::metrics::{COUNTING, OwnArea, Scope, Source, Times, Told};
+use base::metrics::{COUNTING, OwnArea, Scope, Source, Times, Told, Took};
 
 base::instruments! {
     /// The calls of a server, as they end.
@@ -74,7 +74,7 @@ pub(super) struct CallSpan {
     /// How long it waited between being read and being begun.
     pub(super) queued_nanos: u64,
     /// How long it took from being read to its end.
-    pub(super) took_nanos: u64,
+    pub(super) took: Took,
     pub(super) request_len: usize,
     pub(super) response_len: usize,
 }
@@ -99,13 +99,12 @@ impl CallCounts {
             return;
         }
         let area = OwnArea::get();
-        let took = Times::of_nanos(call.took_nanos);
         match call.queued_nanos {
-            0 => self.at_once.note(took, area),
+            0 => self.at_once.note(call.took, area),
             queued => {
-                self.queue_time.note(Times::of_nanos(queued), area);
-                self.process_time.note(Times::of_nanos(call.took_nanos.saturating_sub(queued)), area);
-                self.total_time.note(took, area);
+                self.queue_time.note(Took::of_nanos(queued), area);
+                self.process_time.note(Took::of_nanos(call.took.nanos().saturating_sub(queued)), area);
+                self.total_time.note(call.took, area);
             }
         }
         self.request_size.note(call.request_len as u64, area);
@@ -166,7 +165,7 @@ mod tests {
         let calls = CallCounts::begin(Duration::ZERO);
         let call = |queued_us: u64, took_us: u64| CallSpan {
             queued_nanos: queued_us * 1000,
-            took_nanos: took_us * 1000,
+            took: Took::of_nanos(took_us * 1000),
             request_len: 10,
             response_len: 20,
         };

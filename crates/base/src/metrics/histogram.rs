@@ -8,15 +8,16 @@
 
 mod buckets;
 mod interval;
+mod part;
 
 use std::fmt;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::metrics::COUNTING;
-use crate::metrics::areas::{Count, OwnArea, Place, Zeroed};
+use crate::metrics::areas::{OwnArea, Place};
 use buckets::{BUCKETS, bucket_of};
 pub use interval::Interval;
+use part::Part;
 
 /// Values that are noted by many threads and looked at by few.
 pub struct Histogram {
@@ -35,80 +36,6 @@ pub enum Told<'a> {
     Of(&'a Histogram),
     /// For each value of another one a zero.
     ZerosFor(&'a Histogram),
-}
-
-/// What one thread noted.
-#[repr(C)]
-struct Part {
-    sum: Count,
-    // Of those since the last look, so that 0 says that there was none: the complement of the least, and one more than the
-    // greatest.
-    least: AtomicU64,
-    above: AtomicU64,
-    // Whether there was ever any.
-    is_used: AtomicU64,
-    // Of those that are often the same, the last one, and one more than its bucket: 0 if it is not known as an extreme.
-    last: AtomicU64,
-    after_last_bucket: AtomicU64,
-    // They may wrap: only differences are looked at.
-    counts: [AtomicU32; BUCKETS],
-}
-
-// SAFETY: atomic numbers, of which each can be 0.
-unsafe impl Zeroed for Part {}
-
-impl Part {
-    /// Notes a value that there were `times` of, for the thread whose part it is.
-    #[inline]
-    fn note(&self, Value { value, bucket }: Value, times: u32) {
-        let count = &self.counts[bucket];
-        // Not by fetch_add, as in Count::add.
-        count.store(count.load(Relaxed).wrapping_add(times), Relaxed);
-        self.sum.add(value.wrapping_mul(u64::from(times)));
-        if value >= self.above.load(Relaxed) || !value > self.least.load(Relaxed) {
-            self.note_extreme(!value, value.saturating_add(1));
-        }
-    }
-
-    /// Notes a value that is often the same as the last one noted so: then its bucket is known, and it is no extreme.
-    #[inline]
-    fn note_alike(&self, value: u64) {
-        let last_bucket = self.after_last_bucket.load(Relaxed).wrapping_sub(1);
-        match self.counts.get(last_bucket as usize) {
-            Some(count) if self.last.load(Relaxed) == value => {
-                count.store(count.load(Relaxed).wrapping_add(1), Relaxed);
-                self.sum.add(value);
-            }
-            _ => self.note_other(Value::of(value)),
-        }
-    }
-
-    fn note_other(&self, value: Value) {
-        // Before it becomes an extreme, for it is forgotten after extremes are taken.
-        self.last.store(value.value, Relaxed);
-        self.after_last_bucket.store(value.bucket as u64 + 1, Relaxed);
-        self.note(value, 1);
-    }
-
-    /// The first value since the last look, or one beyond those since.
-    #[cold]
-    fn note_extreme(&self, least: u64, above: u64) {
-        self.is_used.store(1, Relaxed);
-        // Who looks may begin anew meanwhile.
-        self.least.fetch_max(least, Relaxed);
-        self.above.fetch_max(above, Relaxed);
-    }
-
-    /// What `least` and `above` are since the last look; begins anew.
-    fn take_extremes(&self) -> (u64, u64) {
-        let take = |mark: &AtomicU64| if mark.load(Relaxed) == 0 { 0 } else { mark.swap(0, Relaxed) };
-        let extremes = (take(&self.least), take(&self.above));
-        if extremes.1 != 0 {
-            // Who notes the last value again looks whether it is one.
-            self.after_last_bucket.store(0, Relaxed);
-        }
-        extremes
-    }
 }
 
 /// A value as histograms note it: for who notes it in several, and finds its bucket once.
@@ -189,20 +116,15 @@ impl Histogram {
         // Both as of one moment, for what was told before is not to be told again.
         let (mut seen, of_other) = (self.seen(), other.seen());
         let own = self.parts.own();
-        for (bucket, (count, more)) in own.counts.iter().zip(other.counts()).enumerate() {
-            count.fetch_add(more, Relaxed);
-            if let Some(before) = of_other.counts.get(bucket) {
-                seen.counts.resize(BUCKETS, 0);
-                seen.counts[bucket] = seen.counts[bucket].wrapping_add(*before);
-            }
+        other.used_parts().for_each(|part| own.take_over(part));
+        if !of_other.counts.is_empty() {
+            seen.counts.resize(BUCKETS, 0);
         }
-        own.sum.add(other.own_sum());
+        for (sum, before) in seen.counts.iter_mut().zip(&of_other.counts) {
+            *sum = sum.wrapping_add(*before);
+        }
         seen.sum = seen.sum.wrapping_add(of_other.sum);
         seen.count += of_other.count;
-        for part in other.used_parts() {
-            let (least, above) = part.take_extremes();
-            own.note_extreme(least, above);
-        }
         let interval = seen.interval.with(&of_other.interval);
         seen.interval = Arc::new(interval);
     }
@@ -231,8 +153,8 @@ impl Histogram {
     fn counts(&self) -> Vec<u32> {
         let mut counts = vec![0u32; BUCKETS];
         for part in self.used_parts() {
-            for (sum, count) in counts.iter_mut().zip(&part.counts) {
-                *sum = sum.wrapping_add(count.load(Relaxed));
+            for (sum, count) in counts.iter_mut().zip(part.counts()) {
+                *sum = sum.wrapping_add(count);
             }
         }
         counts
@@ -250,7 +172,7 @@ impl Histogram {
     }
 
     fn own_sum(&self) -> u64 {
-        self.used_parts().fold(0, |sum, part| sum.wrapping_add(part.sum.get()))
+        self.used_parts().fold(0, |sum, part| sum.wrapping_add(part.sum()))
     }
 
     /// Ends an interval and begins the next one.
@@ -259,14 +181,10 @@ impl Histogram {
         if seen.counts.is_empty() && self.used_parts().next().is_none() {
             return;
         }
-        let (mut sum, mut least, mut above) = (0u64, 0, 0);
-        for part in self.used_parts() {
-            let extremes = part.take_extremes();
-            least = least.max(extremes.0);
-            above = above.max(extremes.1);
-            sum = sum.wrapping_add(part.sum.get());
-        }
-        let (min, max) = if above == 0 { (0, 0) } else { (!least, above - 1) };
+        let wider = |one: (u64, u64), other: (u64, u64)| (one.0.min(other.0), one.1.max(other.1));
+        let extremes = self.used_parts().filter_map(Part::take_extremes).reduce(wider);
+        let (min, max) = extremes.unwrap_or_default();
+        let sum = self.own_sum();
         let now = self.counts();
         let counts = now.iter().enumerate().map(|(bucket, now)| (bucket, seen.since(bucket, *now)));
         let counts: Vec<(u16, u32)> =
@@ -299,7 +217,7 @@ impl Histogram {
 
     /// Those of threads that noted anything: who looks need not go through the others.
     fn used_parts(&self) -> impl Iterator<Item = &Part> {
-        self.parts.all().filter(|part| part.is_used.load(Relaxed) != 0)
+        self.parts.all().filter(|part| part.is_used())
     }
 
     fn seen(&self) -> MutexGuard<'_, Seen> {
@@ -491,7 +409,40 @@ mod tests {
         alike.roll();
         alike.note_alike(900, OwnArea::get());
         alike.roll();
-        assert_eq!((alike.interval().count(), alike.interval().min(), alike.interval().max()), (1, 900, 900));
+        let told = || (alike.interval().count(), alike.interval().min(), alike.interval().max());
+        assert_eq!(told(), (1, 900, 900));
+        // It came again before another did, and not at all in the interval behind that.
+        [900, 900, 7].into_iter().for_each(|value| alike.note_alike(value, OwnArea::get()));
+        alike.roll();
+        assert_eq!(told(), (3, 7, 900));
+        alike.note_alike(7, OwnArea::get());
+        alike.roll();
+        assert_eq!(told(), (1, 7, 7));
+        alike.roll();
+        assert_eq!(told(), (0, 0, 0));
+    }
+
+    #[test]
+    fn nothing_of_what_is_alike_is_lost_between_threads_and_looks() {
+        let histogram = histogram_of([]);
+        let (mut count, mut sum, mut max) = (0, 0.0, 0);
+        let mut look = || {
+            histogram.roll();
+            let interval = histogram.interval();
+            count += interval.count();
+            sum += interval.mean() * interval.count() as f64;
+            max = max.max(interval.max());
+        };
+        std::thread::scope(|scope| {
+            let note = |at: u64| histogram.note_alike(100 + at / 3 % 2, OwnArea::get());
+            let noting: Vec<_> = (0..4).map(|_| scope.spawn(move || (0..60_000).for_each(note))).collect();
+            while noting.iter().any(|thread| !thread.is_finished()) {
+                look();
+            }
+        });
+        look();
+        assert_eq!((count, sum.round(), max), (240_000, 24_120_000.0, 101));
+        assert_eq!((histogram.count(), histogram.sum()), (240_000, 24_120_000));
     }
 
     #[test]

@@ -65,6 +65,22 @@ impl Codec {
         }
     }
 
+    /// Appends what of `cell` is in front of its value.
+    pub fn write_front(self, cell: &Cell<'_>, out: &mut impl BufMut) {
+        out.put_u32((self.len(cell) - LENGTH_LEN) as u32);
+        out.put_u32(cell.key.len() as u32);
+        out.put_u32(cell.value.len() as u32);
+        out.put_slice(cell.key);
+    }
+
+    /// Appends what of `cell` is behind its value.
+    pub fn write_behind(self, cell: &Cell<'_>, out: &mut impl BufMut) {
+        if self == Codec::KeyValueWithTags && !cell.tags.is_empty() {
+            out.put_u16(cell.tags.len() as u16);
+            out.put_slice(cell.tags);
+        }
+    }
+
     /// Reads the cells of `block`, which share its memory.
     pub fn read(self, block: Bytes) -> CellBlockReader {
         CellBlockReader { rest: block, codec: self }
@@ -188,6 +204,19 @@ mod tests {
             write(Codec::KeyValue, &[family]),
             hex("000000180000001000000000000272310263667fffffffffffffff0e")
         );
+    }
+
+    #[test]
+    fn a_value_can_be_left_to_others() {
+        for codec in [Codec::KeyValue, Codec::KeyValueWithTags] {
+            let mut out = Vec::new();
+            for cell in &cells() {
+                codec.write_front(&cell.view(0), &mut out);
+                out.extend_from_slice(cell.view(0).value);
+                codec.write_behind(&cell.view(0), &mut out);
+            }
+            assert_eq!(out, write(codec, &cells()));
+        }
     }
 
     #[test]

@@ -78,6 +78,11 @@ impl HalfCursor {
         if self.is_outside { None } else { self.cursor.cell() }
     }
 
+    /// As of the [cursor](hfile::Cursor::large_value) of the whole file.
+    pub(crate) fn large_value(&self) -> Option<Bytes> {
+        if self.is_outside { None } else { self.cursor.large_value() }
+    }
+
     /// To the first cell that is not before `key`.
     pub(crate) fn seek(&mut self, key: &[u8], blocks: &dyn BlockSource) -> Result<(), Stop> {
         let is_before_split = self.order().compare_keys(key, &self.half.split_key) == Ordering::Less;

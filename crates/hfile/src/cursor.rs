@@ -67,9 +67,9 @@ impl Cursor {
         Some(cell)
     }
 
-    /// The value of the cell, sharing the memory of its block.
-    pub fn value(&self) -> Option<Bytes> {
-        (self.state == State::At).then(|| self.position.value()).flatten()
+    /// The value of the cell with the memory of its block, if it is [large](crate::LARGE_VALUE_LEN) and half at least of that.
+    pub fn large_value(&self) -> Option<Bytes> {
+        (self.state == State::At).then(|| self.position.large_value()).flatten()
     }
 
     /// The block that the cell is in.

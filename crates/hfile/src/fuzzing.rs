@@ -91,7 +91,7 @@ fn walk(block: &Arc<Block>, order: CellOrder) {
         }
         assert!(order.compare_keys(sought.key(), cell.key).is_eq());
         previous = Some(cell.key.to_vec());
-        _ = at.value();
+        _ = at.large_value();
         if !at.advance().expect("an accepted block was walked before") {
             break;
         }

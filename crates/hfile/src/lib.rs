@@ -44,9 +44,9 @@ mod trailer;
 mod writer;
 
 pub use aim::Aim;
-pub use block::Block;
 pub use block::checksum::ChecksumType;
 pub use block::kind::BlockKind;
+pub use block::{Block, LARGE_VALUE_LEN};
 pub use bloom::chunk::BloomOptions;
 pub use cursor::Cursor;
 pub use error::{Error, Result};

@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use cell::{Cell, CellOrder, key};
 
 use crate::block::plain::Span;
@@ -77,6 +78,12 @@ impl Run {
     #[inline]
     pub fn cell(&self) -> Option<Cell<'_>> {
         self.cell_at(self.place())
+    }
+
+    /// The value of the current cell with the memory of its block, if it is [large](crate::LARGE_VALUE_LEN) and half at least of
+    /// that.
+    pub fn large_value(&self) -> Option<Bytes> {
+        self.cell().and_then(|_| self.block.large_value(self.span.value_range()))
     }
 
     /// Goes to the next cell.

@@ -9,6 +9,7 @@
 
 use std::cmp::Ordering;
 
+use bytes::Bytes;
 use cell::{Cell, CellOrder, CellType, LATEST_TIMESTAMP, OLDEST_TIMESTAMP, key};
 use hfile::{BlockSource, FiltersAsked, Miss, Run, Stop};
 
@@ -62,6 +63,11 @@ impl Merge {
     pub(crate) fn cell(&self) -> Option<Cell<'_>> {
         debug_assert!(self.moving.is_empty(), "settle first");
         self.ready.last().and_then(|at| self.sources[usize::from(*at)].cell())
+    }
+
+    /// The value of the current cell with the memory that it is part of, if it is worth keeping that for it.
+    pub(crate) fn large_value(&self) -> Option<Bytes> {
+        self.ready.last().and_then(|at| self.sources[usize::from(*at)].large_value())
     }
 
     /// What filters were asked and nobody was told yet.

@@ -1,6 +1,9 @@
 //! Where the cells of a row go while it is read: to the sink, to a buffer if a filter edits complete rows or families are
 //! read behind their turn, or nowhere if the row is looked at for the filter's sake only.
 
+use std::ptr;
+
+use bytes::Bytes;
 use cell::Cell;
 
 use crate::scanner::sink::ResultSink;
@@ -9,6 +12,8 @@ use crate::scanner::sink::ResultSink;
 pub(crate) struct Output<'a> {
     pub(crate) sink: &'a mut dyn ResultSink,
     pub(crate) way: Way<'a>,
+    // The value of the cell that is judged, if it is large and may be kept.
+    pub(crate) large_value: Option<Bytes>,
     // Whether the row gave a result before.
     pub(crate) goes_on: bool,
     // Whether a result was begun.
@@ -32,7 +37,11 @@ impl Output<'_> {
                     self.sink.begin_result(self.goes_on);
                     *self.begun = true;
                 }
-                self.sink.cell(cell);
+                match self.large_value.take() {
+                    // A filter may have put another value into the cell's place.
+                    Some(value) if ptr::eq(&*value, cell.value) => self.sink.large_cell(cell, value),
+                    _ => self.sink.cell(cell),
+                }
             }
             Way::Buffer(buffer) => buffer.push(cell),
             Way::Nowhere => {}

@@ -7,9 +7,10 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use cell::query::Get;
 use cell::{Cell, CellOrder, key};
-use hfile::{BlockSource, FiltersAsked, Row, Run, Stop};
+use hfile::{BlockSource, FiltersAsked, LARGE_VALUE_LEN, Row, Run, Stop};
 
 use crate::instruments::Origin;
 use crate::scanner::matcher::{Match, Matcher};
@@ -217,7 +218,13 @@ impl<'a> RowRead<'a> {
                 if !std::mem::replace(&mut self.begun, true) {
                     sink.begin_result(false);
                 }
-                sink.cell(&cell);
+                match cell.value.len() >= LARGE_VALUE_LEN {
+                    true => match cells.large_value() {
+                        Some(value) => sink.large_cell(&cell, value),
+                        None => sink.cell(&cell),
+                    },
+                    false => sink.cell(&cell),
+                }
                 origin.add(|| cells.is_in_memstore());
             }
             match verdict {
@@ -261,6 +268,8 @@ impl<'v> Found<'v> {
 /// The cells of a row and what follows them, in order.
 trait RowCells {
     fn cell(&self) -> Option<Cell<'_>>;
+    /// The value of the current cell with the memory that it is part of, if it is worth keeping that for it.
+    fn large_value(&self) -> Option<Bytes>;
     /// Whether the current cell is in a memstore.
     fn is_in_memstore(&self) -> bool;
     fn next(&mut self) -> Result<(), Stop>;
@@ -279,6 +288,10 @@ impl RowCells for RunCells {
     #[inline]
     fn cell(&self) -> Option<Cell<'_>> {
         self.run.cell()
+    }
+
+    fn large_value(&self) -> Option<Bytes> {
+        self.run.large_value()
     }
 
     #[inline]
@@ -314,6 +327,10 @@ impl RowCells for SourceCells<'_> {
     #[inline]
     fn cell(&self) -> Option<Cell<'_>> {
         self.source.cell()
+    }
+
+    fn large_value(&self) -> Option<Bytes> {
+        self.source.large_value()
     }
 
     #[inline]
@@ -359,6 +376,10 @@ impl RowCells for MergedCells<'_> {
     #[inline]
     fn cell(&self) -> Option<Cell<'_>> {
         self.merge.cell()
+    }
+
+    fn large_value(&self) -> Option<Bytes> {
+        self.merge.large_value()
     }
 
     #[inline]

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base::env::Clock;
+use bytes::Bytes;
 use cell::{Cell, KeyValue};
 
 /// Takes the results of a scan, cell by cell, as they are found.
@@ -15,6 +16,11 @@ pub trait ResultSink: Send {
     fn begin_result(&mut self, goes_on: bool);
     /// The next cell of the result. Its bytes are valid during the call only.
     fn cell(&mut self, cell: &Cell<'_>);
+    /// The same, of a cell with a large value, which may be kept in place of being copied: with `value` lives what it is part
+    /// of, half of which it is at least.
+    fn large_cell(&mut self, cell: &Cell<'_>, _value: Bytes) {
+        self.cell(cell);
+    }
     /// The result is complete.
     fn end_result(&mut self, end: ResultEnd);
     /// Takes back all results of the current row (a filter of whole rows dropped it).

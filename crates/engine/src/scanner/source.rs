@@ -124,6 +124,15 @@ impl Source {
         }
     }
 
+    /// The value of the current cell with the memory that it is part of, if it is worth keeping that for it.
+    pub(crate) fn large_value(&self) -> Option<Bytes> {
+        match &self.cursor {
+            Cursor::File(cursor) => cursor.large_value(),
+            Cursor::Half(cursor) => cursor.large_value(),
+            Cursor::Memstore(_) | Cursor::Nothing => None,
+        }
+    }
+
     /// The rows from the current cell on and before the row `stop` (empty for all), if they can be walked through: all may
     /// be seen, and lie in one block.
     pub(crate) fn run(&self, stop: &[u8]) -> Option<Run> {

@@ -4,7 +4,7 @@ use base::metrics::Counts;
 use bytes::Bytes;
 use cell::CellOrder;
 use cell::query::Scan;
-use hfile::{BlockSource, Stop};
+use hfile::{BlockSource, LARGE_VALUE_LEN, Stop};
 
 use crate::filter::{Misfit, ScanFilter};
 use crate::instruments::{Origin, StoreCounts, StoreReads};
@@ -177,6 +177,9 @@ impl StoreScanner {
         self.visited = true;
         if filter.as_ref().is_some_and(|filter| filter.is_done()) {
             return Ok(self.end_row(filter));
+        }
+        if cell.value.len() >= LARGE_VALUE_LEN {
+            output.large_value = self.merge.large_value();
         }
         match (self.judge.judge(&cell, filter.as_deref_mut(), output), filter) {
             (Judgement::Step(step, verdict), _) => {

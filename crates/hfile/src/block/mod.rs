@@ -14,6 +14,7 @@ pub(crate) mod plain;
 pub(crate) mod position;
 pub(crate) mod tags;
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use base::pages::{PAGE_BYTES, Pages};
@@ -32,6 +33,9 @@ use crate::index::Index;
 
 /// Bytes of the encoding id in front of an encoded payload.
 pub(crate) const ENCODING_ID_LEN: usize = 2;
+
+/// Bytes of a value that it costs less to keep with the memory of its block than to copy.
+pub const LARGE_VALUE_LEN: usize = 32 << 10;
 
 /// What has to be known of a file to take its blocks apart.
 #[derive(Clone, Copy, Debug)]
@@ -178,6 +182,13 @@ impl Block {
             Body::Plain(cells) => Some(cells.prefetch_cell(&self.payload, row)),
             _ => None,
         }
+    }
+
+    /// The value at `range` of the payload with the memory of the block, if it is worth keeping that for it: if it is
+    /// [large](LARGE_VALUE_LEN), and half at least of what is kept.
+    pub(crate) fn large_value(&self, range: Range<usize>) -> Option<Bytes> {
+        let is_worth_it = range.len() >= LARGE_VALUE_LEN && range.len() * 2 >= self.buffer_len;
+        is_worth_it.then(|| self.payload.slice(range))
     }
 
     /// The payload: decompressed, still encoded.

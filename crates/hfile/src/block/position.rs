@@ -61,14 +61,14 @@ impl Position {
         })
     }
 
-    /// The value, sharing the block's memory.
-    pub(crate) fn value(&self) -> Option<Bytes> {
+    /// The value with the memory of the block, if it is worth keeping that for it: see [`Block::large_value`].
+    pub(crate) fn large_value(&self) -> Option<Bytes> {
         let block = self.block.as_deref()?;
         let range = match block.body() {
             Body::Plain(_) => self.span.value_range(),
             _ => self.assembled.place.value_range(),
         };
-        Some(block.payload().slice(range))
+        block.large_value(range)
     }
 
     /// The rows from the cell on and before `stop`, as far as they are whole and lie in the block; `None` if none does, or

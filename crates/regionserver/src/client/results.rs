@@ -141,6 +141,13 @@ impl ResultSink for Results<'_> {
         }
     }
 
+    fn large_cell(&mut self, cell: &Cell<'_>, value: Bytes) {
+        let ResultForm::Block(codec) = self.form else { return self.cell(cell) };
+        self.bytes += cell.len_without_tags();
+        self.current.cells += 1;
+        push_by_reference(codec, cell, value, self.block);
+    }
+
     fn end_result(&mut self, end: ResultEnd) {
         self.lengths.push(self.current.cells, end.partial);
         if self.form == ResultForm::Inline {
@@ -166,6 +173,13 @@ impl ResultSink for Results<'_> {
         let bytes = if self.form == ResultForm::Inline { self.bytes * 2 } else { self.bytes };
         self.admission.room(bytes)
     }
+}
+
+/// Adds a cell whose `value` is not copied.
+fn push_by_reference(codec: Codec, cell: &Cell<'_>, value: Bytes, block: &mut CellBlock) {
+    codec.write_front(cell, block.tail_for(codec.len(cell) - value.len()));
+    block.push(value);
+    codec.write_behind(cell, block.tail());
 }
 
 /// Room for an answer that grows, in the server's number. Small answers need not ask.
@@ -234,6 +248,11 @@ impl ResultSink for RowResult<'_> {
         self.codec.write(cell, self.block.tail_for(self.codec.len(cell)));
     }
 
+    fn large_cell(&mut self, cell: &Cell<'_>, value: Bytes) {
+        self.cells += 1;
+        push_by_reference(self.codec, cell, value, self.block);
+    }
+
     fn end_result(&mut self, _end: ResultEnd) {}
 
     fn rollback_row(&mut self) {
@@ -254,4 +273,49 @@ impl ResultSink for RowResult<'_> {
 fn message_of(inline: InlineResult, partial: bool) -> proto::Result {
     let bytes: Bytes = inline.finish(partial).freeze();
     proto::Result::decode(bytes).expect("just written as this message")
+}
+
+#[cfg(test)]
+mod tests {
+    use cell::cell::CellType;
+
+    use super::*;
+
+    #[test]
+    fn a_large_value_is_not_copied_and_the_answer_is_the_same() {
+        let [small, large] = [10, 70_000]
+            .map(|len| KeyValue::with_tags(b"r", b"f", b"q", 1, CellType::Put, &vec![7; len], &[0, 2, 1, 9]));
+        let budget = Budget::new(1 << 20);
+        for codec in [Codec::KeyValue, Codec::KeyValueWithTags] {
+            let (mut copied, mut kept, mut of_scan) = (CellBlock::new(), CellBlock::new(), CellBlock::new());
+            let value = Bytes::copy_from_slice(large.view(0).value);
+            let mut copying = RowResult::admitted(codec, &mut copied, &budget);
+            let mut keeping = RowResult::admitted(codec, &mut kept, &budget);
+            let mut scanning = Results::new(ResultForm::Block(codec), &mut of_scan);
+            scanning.begin_result(false);
+            for cell in [&small, &large, &small] {
+                let cell = cell.view(0);
+                copying.cell(&cell);
+                match cell.value.len() == value.len() {
+                    true => [&mut keeping as &mut dyn ResultSink, &mut scanning]
+                        .into_iter()
+                        .for_each(|sink| sink.large_cell(&cell, value.clone())),
+                    false => [&mut keeping as &mut dyn ResultSink, &mut scanning]
+                        .into_iter()
+                        .for_each(|sink| sink.cell(&cell)),
+                }
+            }
+            assert_eq!((keeping.cells(), keeping.bytes()), (copying.cells(), copying.bytes()));
+            assert_eq!(
+                (scanning.current.cells, scanning.bytes),
+                (3, small.view(0).len_without_tags() * 2 + large.view(0).len_without_tags())
+            );
+            let copied = copied.into_bytes();
+            for block in [kept, of_scan] {
+                let pieces = block.clone().into_pieces();
+                assert_eq!(pieces.iter().filter(|piece| piece.as_ptr() == value.as_ptr()).count(), 1);
+                assert_eq!(block.into_bytes(), copied);
+            }
+        }
+    }
 }

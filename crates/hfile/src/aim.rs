@@ -7,6 +7,7 @@
 //! look at: it then waits for memory once, not once for each.
 
 use std::cmp::Ordering;
+use std::ops::Range;
 use std::sync::Arc;
 
 use cell::schema::BlockEncoding;
@@ -22,7 +23,8 @@ use crate::source::BlockSource;
 pub struct Aim {
     block: Arc<Block>,
     order: CellOrder,
-    // Among the places where a search in the block may begin, the one where it does, most likely.
+    // Among the places where a search in the block may begin, those between which it does, and the one where it does, most likely.
+    among: Range<usize>,
     likely: Option<usize>,
 }
 
@@ -45,7 +47,7 @@ impl Aim {
         }
         let block = source.block(file, target.offset)?;
         block.prefetch();
-        Some(Aim { block, order, likely: None })
+        Some(Aim { block, order, among: 0..0, likely: None })
     }
 
     /// The file whose block it is.
@@ -54,14 +56,14 @@ impl Aim {
     }
 
     /// Asks the processor for what a search for `row` looks at first. Quick once the block itself has come.
-    pub fn prefetch_search(&self, row: &[u8]) {
-        self.block.prefetch_search(row);
+    pub fn prefetch_search(&mut self, row: &[u8]) {
+        self.among = self.block.prefetch_search(row);
     }
 
     /// Asks the processor for the first cell of `row`, most likely. Quick once what
     /// [`prefetch_search`](Self::prefetch_search) asked for has come.
     pub fn prefetch_cell(&mut self, row: &[u8]) {
-        self.likely = self.block.prefetch_cell(row);
+        self.likely = self.block.prefetch_cell(row, self.among.clone());
     }
 
     /// The row of `key`, the key that was aimed at.

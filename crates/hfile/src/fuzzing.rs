@@ -66,8 +66,8 @@ fn walk(block: &Arc<Block>, order: CellOrder) {
     loop {
         let cell = at.cell().expect("a position at a cell");
         assert!(previous.as_deref().is_none_or(|previous| order.compare_keys(previous, cell.key).is_le()));
-        block.prefetch_search(cell.row());
-        let likely = block.prefetch_cell(cell.row());
+        let marks = block.prefetch_search(cell.row());
+        let likely = block.prefetch_cell(cell.row(), marks);
         let behind = sought.seek(Arc::clone(block), order, cell.key).expect("the key of a cell is found");
         assert!(behind.is_none(), "a cell is not behind the last one");
         for likely in [None, likely] {

@@ -7,6 +7,7 @@
 //! The head is what follows the bytes that all rows of the run have in common. Rows that are not of the run may begin
 //! otherwise; of them a search by heads says nothing.
 
+use std::hint::select_unpredictable;
 use std::ops::Range;
 
 use cell::CellOrder;
@@ -59,6 +60,13 @@ impl Heads {
         u32::from_be_bytes(head)
     }
 
+    /// Whether `row` begins with what all rows of the run have in common, of which `of_run` is one. Of such a row heads say
+    /// all, but for rows whose heads are alike.
+    #[inline]
+    pub(crate) fn tell_of(&self, row: &[u8], of_run: &[u8]) -> bool {
+        self.at.is_some_and(|at| row.get(..at).is_some_and(|common| of_run.get(..at) == Some(common)))
+    }
+
     /// Which of the `len` rows have the head that `row` has; `head_at` gives theirs, in order. Those in front are
     /// lesser rows, those behind are greater ones, if `row` begins as they do.
     #[inline]
@@ -67,6 +75,18 @@ impl Heads {
         let part = self.part_of(head, len);
         let start = first_in(part, |at| head_at(at) >= head);
         start..first_from(start, len, |at| head_at(at) > head)
+    }
+
+    /// The first of the rows that [`alike`](Self::alike) gives, searched for in the [part](Self::part) where it is.
+    #[inline]
+    pub(crate) fn first_alike(
+        &self,
+        row: &[u8],
+        part: Range<usize>,
+        head_at: impl Fn(usize) -> u32,
+    ) -> usize {
+        let head = self.head(row);
+        first_in(part, |at| head_at(at) >= head)
     }
 
     /// Among which of `len` rows the first is whose head is not less than that of `row`; if among none, it is the one behind.
@@ -93,10 +113,13 @@ fn start_of(part: usize, len: usize) -> usize {
 /// The first index in `range` for which `holds`, its end if there is none; it holds for all behind.
 #[inline]
 fn first_in(range: Range<usize>, holds: impl Fn(usize) -> bool) -> usize {
-    let (mut low, mut high) = (range.start, range.end);
-    while low < high {
-        let middle = low + (high - low) / 2;
-        if holds(middle) { high = middle } else { low = middle + 1 }
+    let (mut low, mut len) = (range.start, range.len());
+    while len > 0 {
+        let half = len / 2;
+        // Nothing tells the processor which half it is; a wrong guess costs it more than looking.
+        let is_behind = !holds(low + half);
+        low = select_unpredictable(is_behind, low + half + 1, low);
+        len = select_unpredictable(is_behind, len - half - 1, half);
     }
     low
 }
@@ -149,6 +172,7 @@ mod tests {
                     assert_eq!(found, start..end, "{head} of {of:?}");
                     let part = heads.part(&head.to_be_bytes(), of.len());
                     assert!(part.start <= start && start <= part.end && part.end <= of.len());
+                    assert_eq!(heads.first_alike(&head.to_be_bytes(), part, |at| of[at]), start);
                 }
             }
         }
@@ -161,6 +185,10 @@ mod tests {
         let mut heads = Heads::of_rows(CellOrder::Plain, &rows[0], &rows[499]);
         let of: Vec<u32> = rows.iter().map(|row| heads.head(row)).collect();
         assert!(of.is_sorted());
+        assert!(rows.iter().all(|row| heads.tell_of(row, &rows[7])));
+        for other in ["use", "usez12", "vser123456", ""] {
+            assert!(!heads.tell_of(other.as_bytes(), &rows[7]), "{other}");
+        }
         heads.set_posts(of.len(), |at| of[at]);
         for (at, row) in rows.iter().enumerate() {
             let alike = heads.alike(row, of.len(), |at| of[at]);
@@ -180,6 +208,7 @@ mod tests {
         let heads = Heads::of_rows(CellOrder::Plain, b"a", b"ab\0\0\0z");
         assert_eq!((heads.head(b"a"), heads.head(b"ab")), (0, 0x6200_0000));
         let none = Heads::of_rows(CellOrder::Meta, b"a,,1", b"b,,1");
+        assert!(!none.tell_of(b"a,,1", b"a,,1"));
         assert_eq!(none.alike(b"b,,1", 2, |_| none.head(b"a,,1")), 0..2);
     }
 }

@@ -200,7 +200,10 @@ impl Index {
     pub(crate) fn last_where_of(&self, row: &[u8], is_before: impl Fn(&[u8]) -> bool) -> Option<usize> {
         let alike = self.heads.alike(row, self.len(), |at| self.entries[at].head);
         let low = self.count_before(alike.clone(), &is_before);
-        // Heads say nothing of rows that do not begin as those of the index do. Keys that are alike were looked at.
+        if self.len() > 0 && self.heads.tell_of(row, key::row(self.key(0))) {
+            return low.checked_sub(1);
+        }
+        // Heads say nothing of other rows. Keys that are alike were looked at.
         let is_found = (low > alike.start || low == 0 || is_before(self.key(low - 1)))
             && (low < alike.end || low == self.len() || !is_before(self.key(low)));
         if is_found { low.checked_sub(1) } else { self.last_where(is_before) }

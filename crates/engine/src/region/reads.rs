@@ -39,7 +39,7 @@ impl Region {
         };
         let mut aims: Vec<Option<Aim>> = gets.clone().map(aim).collect();
         // One step for all before the next: what the first asks for comes while the others ask.
-        let of = aims.iter().flatten().zip(gets.clone());
+        let of = aims.iter_mut().flatten().zip(gets.clone());
         of.for_each(|(aim, get)| aim.prefetch_search(get));
         let of = aims.iter_mut().flatten().zip(gets);
         of.for_each(|(aim, get)| aim.prefetch_cell(get));

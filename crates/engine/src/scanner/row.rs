@@ -437,8 +437,8 @@ impl Aim {
     }
 
     /// Asks the processor for what a search of the block looks at.
-    pub(crate) fn prefetch_search(&self, get: &Get) {
-        if let Some(file) = &self.file {
+    pub(crate) fn prefetch_search(&mut self, get: &Get) {
+        if let Some(file) = &mut self.file {
             file.prefetch_search(&get.row);
         }
     }

@@ -168,18 +168,20 @@ impl Block {
     }
 
     /// Asks the processor for what a seek to `row` looks at first. Quick once what [`prefetch`](Self::prefetch) asked for has
-    /// come.
-    pub(crate) fn prefetch_search(&self, row: &[u8]) {
-        if let Body::Plain(cells) = &self.body {
-            cells.prefetch_marks(row);
+    /// come. Gives what [`prefetch_cell`](Self::prefetch_cell) needs not search again.
+    pub(crate) fn prefetch_search(&self, row: &[u8]) -> Range<usize> {
+        match &self.body {
+            Body::Plain(cells) => cells.prefetch_marks(row),
+            _ => 0..0,
         }
     }
 
-    /// Asks the processor for the cell that a seek to `row` finds, most likely. Quick once what
-    /// [`prefetch_search`](Self::prefetch_search) asked for has come. Gives what the seek needs not search again.
-    pub(crate) fn prefetch_cell(&self, row: &[u8]) -> Option<usize> {
+    /// Asks the processor for the cell that a seek to `row` finds, most likely; `marks` are what
+    /// [`prefetch_search`](Self::prefetch_search) gave. Quick once what that asked for has come. Gives what the seek needs not
+    /// search again.
+    pub(crate) fn prefetch_cell(&self, row: &[u8], marks: Range<usize>) -> Option<usize> {
         match &self.body {
-            Body::Plain(cells) => Some(cells.prefetch_cell(&self.payload, row)),
+            Body::Plain(cells) => Some(cells.prefetch_cell(&self.payload, row, marks)),
             _ => None,
         }
     }

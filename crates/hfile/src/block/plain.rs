@@ -202,16 +202,17 @@ impl PlainCells {
         key_at(payload, self.last)
     }
 
-    /// Asks the processor for what a seek to `row` looks at first.
-    pub(crate) fn prefetch_marks(&self, row: &[u8]) {
-        let part = &self.marks[self.heads.part(row, self.marks.len())];
-        prefetch(part, MARKS_BYTES_FETCHED_MAX);
+    /// Asks the processor for what a seek to `row` looks at first. Gives the indexes of these marks.
+    pub(crate) fn prefetch_marks(&self, row: &[u8]) -> Range<usize> {
+        let part = self.heads.part(row, self.marks.len());
+        prefetch(&self.marks[part.clone()], MARKS_BYTES_FETCHED_MAX);
+        part
     }
 
-    /// Asks the processor for the cell that a seek to `row` finds, most likely.
-    /// Gives the index of its mark.
-    pub(crate) fn prefetch_cell(&self, payload: &[u8], row: &[u8]) -> usize {
-        let at = self.marks_alike(row).start;
+    /// Asks the processor for the cell that a seek to `row` finds, most likely; `marks` are those that
+    /// [`prefetch_marks`](Self::prefetch_marks) asked for. Gives the index of the cell's mark.
+    pub(crate) fn prefetch_cell(&self, payload: &[u8], row: &[u8], marks: Range<usize>) -> usize {
+        let at = self.heads.first_alike(row, marks, |at| self.marks[at].head);
         if let Some(mark) = self.marks.get(at) {
             prefetch(&payload[mark.at() as usize..], CELL_BYTES_FETCHED);
         }

@@ -88,7 +88,7 @@ impl ClientService for Client {
     ) -> BoxFuture<'_, Answer<CellReply<proto::GetResponse>>> {
         Box::pin(async move {
             let request = (&request.message).into();
-            let (message, cells) = get::get(&self.0, &request, CallContext::LOCAL).await?;
+            let (message, cells) = get::get(&self.0, &request, &CallContext::LOCAL).await?;
             let message = proto::GetResponse::decode(message).expect("just written as this message");
             Ok(into_reply((message, cells)))
         })

@@ -199,7 +199,7 @@ impl RegionInstruments {
         }
     }
 
-    /// A call of `Get` ended well, whose row was read by [`Region::read_into`](crate::Region::read_into).
+    /// A call of `Get` ended well, whose row was read by [`Region::read_now`](crate::Region::read_now).
     #[inline]
     pub fn note_get(&self, get: &EndedGet) {
         self.table.latencies.get.note(get.took, get.area);

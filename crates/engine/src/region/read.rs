@@ -116,22 +116,23 @@ impl Region {
     /// # Errors
     /// As [`Region::scanner`], [`Error::WrongRegion`], and what reading files can fail with.
     pub async fn get_into(&self, get: &Get, sink: &mut dyn ResultSink) -> Result<()> {
-        self.read_into(get, sink).await?;
+        if !self.read_now(get, sink)? {
+            self.read_apart(get, sink).await?;
+        }
         spent::used(Use::Rows, 1);
         self.instruments.note_rows_got(1);
         Ok(())
     }
 
-    /// As [`get_into`](Self::get_into), for who counts the row himself, together with what else he counts of the call.
+    /// Reads one row, if that needs no wait: then its cells, if it has any, become one result of `sink`. Otherwise `sink` is as
+    /// it was, and the row is for [`read_apart`](Self::read_apart). Whose row it is counts it, together with what else he counts
+    /// of his call.
     ///
     /// # Errors
     /// As [`get_into`](Self::get_into).
-    pub async fn read_into(&self, get: &Get, sink: &mut dyn ResultSink) -> Result<()> {
+    pub fn read_now(&self, get: &Get, sink: &mut dyn ResultSink) -> Result<bool> {
         self.check_get(get)?;
-        if self.read_row_now(get, sink)? == Read::Left {
-            self.scan_row_apart(get, sink).await?;
-        }
-        Ok(())
+        Ok(self.read_row_now(get, sink)? == Read::Whole)
     }
 
     /// Whether it is a row of this region.
@@ -152,12 +153,11 @@ impl Region {
         Ok(())
     }
 
-    /// Reads a row by a scanner. Boxed, so that the futures of all who read stay small.
-    pub(super) fn scan_row_apart<'a>(
-        &'a self,
-        get: &'a Get,
-        sink: &'a mut dyn ResultSink,
-    ) -> BoxFuture<'a, Result<()>> {
+    /// Reads a row by a scanner, waiting for what has to be waited for. Boxed, so that the futures of all who read stay small.
+    ///
+    /// # Errors
+    /// As [`get_into`](Self::get_into).
+    pub fn read_apart<'a>(&'a self, get: &'a Get, sink: &'a mut dyn ResultSink) -> BoxFuture<'a, Result<()>> {
         Box::pin(async move {
             let mut scanner = self.scanner(&Scan::of(get))?;
             drive(&mut scanner, &mut Limits::default(), sink).await?;

@@ -10,6 +10,7 @@ use std::time::Duration;
 use base::metrics::{COUNTING, OwnArea, Took};
 use base::spent::{self, End, Use};
 use bytes::Bytes;
+use cell::codec::Codec;
 use cell::query::Get;
 use engine::Region;
 use engine::instruments::EndedGet;
@@ -17,7 +18,7 @@ use engine::region::Reads;
 use engine::scanner::ResultSink;
 use prost::Message;
 use rpc::CellBlock;
-use wire::convert::result::get_response;
+use wire::convert::result::{get_response, get_response_in_block};
 use wire::exception::Answer;
 
 use super::CallContext;
@@ -33,21 +34,54 @@ pub(super) use request::GetRequest;
 pub(super) async fn get(
     server: &RegionServer,
     request: &GetRequest,
-    context: CallContext,
+    context: &CallContext,
 ) -> Answer<(Bytes, CellBlock)> {
     let region = server.regions().find(&request.region)?;
-    let timed = TimedGet::begin(server, &region, &context);
-    let mut quota = server.admit(&context, &region, || Planned { gets: 1, ..Planned::default() })?;
+    let timed = TimedGet::begin(server, &region, context);
+    let mut quota = server.admit(context, &region, || Planned { gets: 1, ..Planned::default() })?;
     let mut cells = CellBlock::new();
     let get = request.get()?;
     server.hotspots().note(&region, &get.row);
-    let from = &mut RowsFrom::Region(&region);
-    let result = read(server, from, &get, context.get_form, &mut cells).await?;
-    quota.has_read(cells.len() + result_bytes(&result));
-    // At once, for a message is moved from hand to hand for less than a result.
-    let message = get_response(result);
+    let message = match read_now(server, &region, &get, context.get_form, &mut cells)? {
+        Some(count) => {
+            quota.has_read(cells.len());
+            get_response_in_block(count)
+        }
+        None => {
+            let from = match codec_behind_message(&get, context.get_form) {
+                Some(_) => &mut RowsFrom::Left(&region),
+                None => &mut RowsFrom::Region(&region),
+            };
+            // Most Gets wait for nothing, and have no room for it.
+            let result = Box::pin(read(server, from, &get, context.get_form, &mut cells)).await?;
+            quota.has_read(cells.len() + result_bytes(&result));
+            get_response(result)
+        }
+    };
     timed.end(&quota);
     Ok((message, cells))
+}
+
+/// Reads the row of `get`, if that needs no wait and its cells go behind the message, into `block`: how many there are.
+fn read_now(
+    server: &RegionServer,
+    region: &Region,
+    get: &Get,
+    form: ResultForm,
+    block: &mut CellBlock,
+) -> Answer<Option<usize>> {
+    let Some(codec) = codec_behind_message(get, form) else { return Ok(None) };
+    let mut result = RowResult::admitted(codec, block, server.answers());
+    let is_read = region.read_now(get, &mut result).map_err(|error| java_exception(&error))?;
+    Ok(is_read.then(|| result.cells()))
+}
+
+/// How the cells of `get` lie behind the message, if that is where they go.
+fn codec_behind_message(get: &Get, form: ResultForm) -> Option<Codec> {
+    match form {
+        ResultForm::Block(codec) if !get.existence_only => Some(codec),
+        _ => None,
+    }
 }
 
 /// A call of `Get` that is under way. Its region and its user are told how long it took, and what it used, when it ends; if it
@@ -113,8 +147,10 @@ pub(super) fn result_bytes(result: &proto::Result) -> usize {
 
 /// Where a row is read.
 pub(super) enum RowsFrom<'a, 'r> {
-    /// For who counts it.
+    /// For who counts the row.
     Region(&'a Region),
+    /// For a row that [`read_now`] left, and who counts it.
+    Left(&'a Region),
     /// Of a batch.
     Reads(&'a mut Reads<'r>),
 }
@@ -122,7 +158,8 @@ pub(super) enum RowsFrom<'a, 'r> {
 impl RowsFrom<'_, '_> {
     async fn get(&mut self, get: &Get, sink: &mut dyn ResultSink) -> engine::error::Result<()> {
         match self {
-            RowsFrom::Region(region) => region.read_into(get, sink).await,
+            RowsFrom::Region(region) if region.read_now(get, sink)? => Ok(()),
+            RowsFrom::Region(region) | RowsFrom::Left(region) => region.read_apart(get, sink).await,
             RowsFrom::Reads(reads) => reads.get_into(get, sink).await,
         }
     }

@@ -50,7 +50,7 @@ impl Service for ClientRpc {
             b"Get" => {
                 requests.gets.increment();
                 boxed(async move {
-                    let (message, cells) = get::get(&server, &get::GetRequest::of(param)?, context).await?;
+                    let (message, cells) = get::get(&server, &get::GetRequest::of(param)?, &context).await?;
                     Ok(Reply { message, cells })
                 })
             }

@@ -1,7 +1,10 @@
 //! A door for the fuzzer to the parts of a multi: they are what prost reads.
 
 use bytes::Bytes;
+use cell::codec::{CellBlockReader, Codec};
+use cell::{CellType, KeyValue};
 use prost::Message;
+use wire::convert::mutations::Mutations;
 use wire::exception::Answer;
 
 use super::parts::{MultiParts, Part, RegionParts};
@@ -26,6 +29,7 @@ pub fn multi(data: &[u8]) {
 fn joined(region: &RegionParts) -> Answer<proto::RegionAction> {
     let actions: Vec<proto::Action> = region.actions().collect::<Result<_, _>>()?;
     assert_eq!(actions.len(), region.actions, "as many as were counted");
+    let mut mutations = Mutations::default();
     for (part, action) in region.parts().zip(&actions) {
         let again = match part? {
             Part::Get(index, at) => {
@@ -33,6 +37,12 @@ fn joined(region: &RegionParts) -> Answer<proto::RegionAction> {
                 proto::Action { index, get: Some(get), ..proto::Action::default() }
             }
             Part::Mutation(index, at) => {
+                // What is known of those before it changes nothing.
+                let read = |mutations: &mut Mutations| {
+                    let read = mutations.read(region.bytes(), at.clone(), &mut some_cells(), 7);
+                    format!("{read:?}")
+                };
+                assert_eq!(read(&mut mutations), read(&mut Mutations::default()));
                 let mutation = region.bytes().slice(at);
                 let mutation = proto::MutationProto::decode(mutation).expect("a mutation within an action");
                 proto::Action { index, mutation: Some(mutation), ..proto::Action::default() }
@@ -42,4 +52,14 @@ fn joined(region: &RegionParts) -> Answer<proto::RegionAction> {
         assert_eq!(format!("{again:?}"), format!("{action:?}"));
     }
     Ok(proto::RegionAction { action: actions, ..region.rest.clone() })
+}
+
+/// Those of a mutation that says it has one or two, of this row.
+fn some_cells() -> CellBlockReader {
+    let mut block = Vec::new();
+    for qualifier in [b"p", b"q"] {
+        let cell = KeyValue::new(b"row", b"f", qualifier, 5, CellType::Put, b"value");
+        Codec::KeyValue.write(&cell.view(0), &mut block);
+    }
+    Codec::KeyValue.read(block.into())
 }

@@ -116,7 +116,7 @@ impl Region {
         let claim = self.services.nonces.claim(nonce);
         let claim = match spent::waited(Phase::Lock, &*self.services.env.clock, claim).await {
             Turn::First(claim) => claim,
-            Turn::Again(seq_id) => return self.tell_again(change.mutations, seq_id).await,
+            Turn::Again(seq_id) => return Box::pin(self.tell_again(change.mutations, seq_id)).await,
         };
         self.make(change, claim).await
     }

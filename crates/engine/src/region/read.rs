@@ -280,15 +280,17 @@ impl Region {
         scanner.refused().map_or(Ok(found), |refused| Err(refused.into()))
     }
 
-    /// Loads the blocks of a miss and keeps them at hand.
-    pub(super) async fn load(&self, miss: Miss, warm: &mut Vec<Arc<Block>>) -> Result<()> {
-        for missed in &miss.blocks {
-            let load = self.services.loader.load(missed);
-            let block = spent::waited(Phase::Disk, &*self.services.env.clock, load).await?;
-            BlockLoader::note_read(&block);
-            warm.push(block);
-        }
-        Ok(())
+    /// Loads the blocks of a miss and keeps them at hand. Boxed: it is seldom, and the futures of all who write stay small.
+    pub(super) fn load<'a>(&'a self, miss: Miss, warm: &'a mut Vec<Arc<Block>>) -> BoxFuture<'a, Result<()>> {
+        Box::pin(async move {
+            for missed in &miss.blocks {
+                let load = self.services.loader.load(missed);
+                let block = spent::waited(Phase::Disk, &*self.services.env.clock, load).await?;
+                BlockLoader::note_read(&block);
+                warm.push(block);
+            }
+            Ok(())
+        })
     }
 }
 

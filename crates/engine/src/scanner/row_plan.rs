@@ -42,8 +42,14 @@ impl RowPlan {
     ) -> RowPlan {
         let is_simple =
             selection.filter.is_none() && selection.store_limit.is_none() && selection.store_offset == 0;
-        let mut stores = is_simple.then(Vec::new);
-        for (store, rules) in rules.into_iter().enumerate() {
+        let rules = rules.into_iter();
+        let wanted = match selection.columns.len() {
+            0 => rules.size_hint().0,
+            named => named.min(rules.size_hint().0),
+        };
+        // Room for those alone: a store's part is long, and most Gets are for one.
+        let mut stores = is_simple.then(|| Vec::with_capacity(wanted));
+        for (store, rules) in rules.enumerate() {
             let Some(qualifiers) = Qualifiers::of(selection, &rules.family) else { continue };
             if rules.new_version_behavior {
                 // Cells are judged in the order of writing.

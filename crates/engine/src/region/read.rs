@@ -130,9 +130,15 @@ impl Region {
     ///
     /// # Errors
     /// As [`get_into`](Self::get_into).
+    // In place of its call, of which one is common; by itself the compiler does so in one build and not in the next.
+    #[inline(always)]
     pub fn read_now(&self, get: &Get, sink: &mut dyn ResultSink) -> Result<bool> {
         self.check_get(get)?;
-        Ok(self.read_row_now(get, sink)? == Read::Whole)
+        let mut plan = self.row_plan(&get.selection);
+        let (view, read_point) = self.view_now();
+        let read = self.read_row(&get.row, &mut plan, &mut Aim::at_row(&get.row), &view, read_point, sink)?;
+        plan.tell_reads(&self.store_counts);
+        Ok(read == Read::Whole)
     }
 
     /// Whether it is a row of this region.
@@ -163,14 +169,6 @@ impl Region {
             drive(&mut scanner, &mut Limits::default(), sink).await?;
             Ok(())
         })
-    }
-
-    fn read_row_now(&self, get: &Get, sink: &mut dyn ResultSink) -> Result<Read> {
-        let mut plan = self.row_plan(&get.selection);
-        let (view, read_point) = self.view_now();
-        let read = self.read_row(&get.row, &mut plan, &mut Aim::at_row(&get.row), &view, read_point, sink)?;
-        plan.tell_reads(&self.store_counts);
-        Ok(read)
     }
 
     /// How rows are read for a selection now.

@@ -5,15 +5,43 @@ use std::ptr;
 
 use bytes::Bytes;
 use cell::Cell;
+use hfile::{LARGE_VALUE_LEN, Run};
 
 use crate::scanner::sink::ResultSink;
+
+/// Who has the cell that is read.
+pub(crate) trait Holder {
+    /// Its value with the memory that it is part of, if it is worth keeping that for it.
+    fn large_value(&self) -> Option<Bytes>;
+}
+
+impl Holder for Run {
+    fn large_value(&self) -> Option<Bytes> {
+        Run::large_value(self)
+    }
+}
+
+/// Gives a cell to a sink, which may keep it if it is large.
+#[inline]
+pub(crate) fn write_by(sink: &mut dyn ResultSink, cell: &Cell<'_>, holder: &impl Holder) {
+    match cell.value.len() >= LARGE_VALUE_LEN {
+        true => write_large(sink, cell, holder.large_value()),
+        false => sink.cell(cell),
+    }
+}
+
+fn write_large(sink: &mut dyn ResultSink, cell: &Cell<'_>, value: Option<Bytes>) {
+    match value {
+        // A filter may have put another value into the cell's place.
+        Some(value) if ptr::eq(&*value, cell.value) => sink.large_cell(cell, value),
+        _ => sink.cell(cell),
+    }
+}
 
 /// Takes the cells that pass.
 pub(crate) struct Output<'a> {
     pub(crate) sink: &'a mut dyn ResultSink,
     pub(crate) way: Way<'a>,
-    // The value of the cell that is judged, if it is large and may be kept.
-    pub(crate) large_value: Option<Bytes>,
     // Whether the row gave a result before.
     pub(crate) goes_on: bool,
     // Whether a result was begun.
@@ -30,18 +58,14 @@ pub(crate) enum Way<'a> {
 impl Output<'_> {
     /// Takes a cell; the result is begun first, if it was not.
     #[inline]
-    pub(crate) fn write(&mut self, cell: &Cell<'_>) {
+    pub(crate) fn write(&mut self, cell: &Cell<'_>, holder: &impl Holder) {
         match &mut self.way {
             Way::Sink => {
                 if !*self.begun {
                     self.sink.begin_result(self.goes_on);
                     *self.begun = true;
                 }
-                match self.large_value.take() {
-                    // A filter may have put another value into the cell's place.
-                    Some(value) if ptr::eq(&*value, cell.value) => self.sink.large_cell(cell, value),
-                    _ => self.sink.cell(cell),
-                }
+                write_by(self.sink, cell, holder);
             }
             Way::Buffer(buffer) => buffer.push(cell),
             Way::Nowhere => {}

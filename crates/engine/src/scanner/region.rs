@@ -533,8 +533,7 @@ impl RegionScanner {
                 Some(filter) => filter.parts(),
                 None => (None, Way::Sink),
             };
-            let (goes_on_with, begun) = (self.row_returned, &mut self.result.begun);
-            let mut output = Output { sink, way, large_value: None, goes_on: goes_on_with, begun };
+            let mut output = Output { sink, way, goes_on: self.row_returned, begun: &mut self.result.begun };
             let goes_on = goes_on && at < self.essential;
             let step = store.step(&self.row, goes_on, &self.blocks, filter, &mut output)?;
             self.blocks.release_taken();

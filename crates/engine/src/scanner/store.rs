@@ -4,7 +4,7 @@ use base::metrics::Counts;
 use bytes::Bytes;
 use cell::CellOrder;
 use cell::query::Scan;
-use hfile::{BlockSource, LARGE_VALUE_LEN, Stop};
+use hfile::{BlockSource, Stop};
 
 use crate::filter::{Misfit, ScanFilter};
 use crate::instruments::{Origin, StoreCounts, StoreReads};
@@ -178,10 +178,7 @@ impl StoreScanner {
         if filter.as_ref().is_some_and(|filter| filter.is_done()) {
             return Ok(self.end_row(filter));
         }
-        if cell.value.len() >= LARGE_VALUE_LEN {
-            output.large_value = self.merge.large_value();
-        }
-        match (self.judge.judge(&cell, filter.as_deref_mut(), output), filter) {
+        match (self.judge.judge((&cell, &self.merge), filter.as_deref_mut(), output), filter) {
             (Judgement::Step(step, verdict), _) => {
                 if matches!(step, Step::Written(_)) {
                     self.origin.add(|| self.merge.is_in_memstore());

@@ -6,7 +6,7 @@
 //! which knows how to cut it. Therefore a filter must say the same of a row when it is shown again.
 
 use cell::key;
-use hfile::{LARGE_VALUE_LEN, Run};
+use hfile::Run;
 
 use super::{CELL_COST, RegionScanner, SLICE_BYTES};
 use crate::scanner::judge::{Judgement, Step};
@@ -90,9 +90,9 @@ impl RegionScanner {
                 Some(filter) => filter.parts(),
                 None => (None, Way::Sink),
             };
-            let large_value = if cell.value.len() >= LARGE_VALUE_LEN { run.large_value() } else { None };
-            let mut output = Output { sink, way, large_value, goes_on: false, begun: &mut self.result.begun };
-            let Judgement::Step(step, verdict) = self.stores[0].judge.judge(&cell, filter, &mut output)
+            let mut output = Output { sink, way, goes_on: false, begun: &mut self.result.begun };
+            let Judgement::Step(step, verdict) =
+                self.stores[0].judge.judge((&cell, run), filter, &mut output)
             else {
                 return Walked::Left;
             };

@@ -6,12 +6,12 @@
 //! which knows how to cut it. Therefore a filter must say the same of a row when it is shown again.
 
 use cell::key;
-use hfile::Run;
+use hfile::{LARGE_VALUE_LEN, Run};
 
 use super::{CELL_COST, RegionScanner, SLICE_BYTES};
 use crate::scanner::judge::{Judgement, Step};
 use crate::scanner::matcher::Match;
-use crate::scanner::output::{Output, Way};
+use crate::scanner::output::{Output, Passing, Way};
 use crate::scanner::row_filter::RowKey;
 use crate::scanner::sink::{Limits, ResultSink, Stopped};
 
@@ -86,13 +86,17 @@ impl RegionScanner {
     #[inline]
     fn walk_cells(&mut self, run: &mut Run, limits: &mut Limits, sink: &mut dyn ResultSink) -> Walked {
         while let Some(cell) = run.cell() {
+            if cell.value.len() >= LARGE_VALUE_LEN {
+                // It may be kept, which is for who has time to ask.
+                return Walked::Left;
+            }
             let (filter, way) = match &mut self.filter {
                 Some(filter) => filter.parts(),
                 None => (None, Way::Sink),
             };
             let mut output = Output { sink, way, goes_on: false, begun: &mut self.result.begun };
             let Judgement::Step(step, verdict) =
-                self.stores[0].judge.judge((&cell, run), filter, &mut output)
+                self.stores[0].judge.judge((&cell, &Passing), filter, &mut output)
             else {
                 return Walked::Left;
             };

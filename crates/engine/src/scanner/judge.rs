@@ -7,7 +7,7 @@ use cell::query::Scan;
 use crate::filter::{Misfit, ScanFilter, ValueForm};
 use crate::scanner::filtered::{Filtered, Followed, Verdict};
 use crate::scanner::matcher::{Match, Matcher, Versions};
-use crate::scanner::output::{Holder, Output};
+use crate::scanner::output::Output;
 use crate::scanner::rules::FamilyRules;
 
 /// Judges the cells of one store, row by row, in the order of keys.
@@ -70,11 +70,11 @@ impl Judge {
         self.passed = 0;
     }
 
-    /// Judges the next cell of the row, and writes it if it passes. With it comes who has it.
+    /// Judges the next cell of the row, and writes it if it passes.
     #[inline]
     pub(crate) fn judge(
         &mut self,
-        (cell, holder): (&Cell<'_>, &impl Holder),
+        cell: &Cell<'_>,
         filter: Option<&mut ScanFilter>,
         output: &mut Output<'_>,
     ) -> Judgement {
@@ -84,17 +84,15 @@ impl Judge {
             return Judgement::Step(passed, rules);
         }
         let (Some(filter), Some(filtered)) = (filter, &mut self.filtered) else {
-            return self.take(rules, (cell, holder), output);
+            return self.take(rules, cell, output);
         };
         match filtered.judge(&mut self.matcher, filter, cell, rules) {
             Ok(Verdict::Rules(verdict)) if !verdict.includes() => Judgement::Step(passed, verdict),
             Ok(Verdict::Rules(verdict)) => match &filter.transform(cell) {
-                ValueForm::Whole(_) => self.take(verdict, (cell, holder), output),
-                ValueForm::Empty => {
-                    self.take(verdict, (&Cell { value: &[], tags: &[], ..*cell }, holder), output)
-                }
+                ValueForm::Whole(_) => self.take(verdict, cell, output),
+                ValueForm::Empty => self.take(verdict, &Cell { value: &[], tags: &[], ..*cell }, output),
                 ValueForm::Length(len) => {
-                    self.take(verdict, (&Cell { value: len, tags: &[], ..*cell }, holder), output)
+                    self.take(verdict, &Cell { value: len, tags: &[], ..*cell }, output)
                 }
             },
             Ok(Verdict::Hint) => Judgement::Hint,
@@ -104,17 +102,12 @@ impl Judge {
 
     /// A cell passes: it is written, unless it lies before the offset.
     #[inline]
-    fn take(
-        &mut self,
-        verdict: Match,
-        (cell, holder): (&Cell<'_>, &impl Holder),
-        output: &mut Output<'_>,
-    ) -> Judgement {
+    fn take(&mut self, verdict: Match, cell: &Cell<'_>, output: &mut Output<'_>) -> Judgement {
         self.passed += 1;
         let step = match self.passed <= self.offset {
             true => Step::Passed(cell.key.len()),
             false => {
-                output.write(cell, holder);
+                output.write(cell);
                 Step::Written(cell.len_without_tags())
             }
         };

@@ -14,7 +14,6 @@ use cell::{Cell, CellOrder, CellType, LATEST_TIMESTAMP, OLDEST_TIMESTAMP, key};
 use hfile::{BlockSource, FiltersAsked, Miss, Run, Stop};
 
 use crate::filter::Hint;
-use crate::scanner::output::Holder;
 use crate::scanner::source::{Order, Source};
 
 /// Sources of one store and where they stand.
@@ -64,6 +63,11 @@ impl Merge {
     pub(crate) fn cell(&self) -> Option<Cell<'_>> {
         debug_assert!(self.moving.is_empty(), "settle first");
         self.ready.last().and_then(|at| self.sources[usize::from(*at)].cell())
+    }
+
+    /// The value of the current cell with the memory that it is part of, if it is worth keeping that for it.
+    pub(crate) fn large_value(&self) -> Option<Bytes> {
+        self.ready.last().and_then(|at| self.sources[usize::from(*at)].large_value())
     }
 
     /// What filters were asked and nobody was told yet.
@@ -407,12 +411,6 @@ pub(crate) enum Before<'a> {
     EndOf(&'a [u8]),
     /// With the row before this one.
     StartOf(&'a [u8]),
-}
-
-impl Holder for Merge {
-    fn large_value(&self) -> Option<Bytes> {
-        self.ready.last().and_then(|at| self.sources[usize::from(*at)].large_value())
-    }
 }
 
 pub(crate) fn set_first_on_row(target: &mut Vec<u8>, row: &[u8]) {

@@ -1,45 +1,9 @@
 //! Where the cells of a row go while it is read: to the sink, to a buffer if a filter edits complete rows or families are
 //! read behind their turn, or nowhere if the row is looked at for the filter's sake only.
 
-use std::ptr;
-
-use bytes::Bytes;
 use cell::Cell;
-use hfile::LARGE_VALUE_LEN;
 
 use crate::scanner::sink::ResultSink;
-
-/// Who has the cell that is read.
-pub(crate) trait Holder {
-    /// Its value with the memory that it is part of, if it is worth keeping that for it.
-    fn large_value(&self) -> Option<Bytes>;
-}
-
-/// Nobody who would keep it.
-pub(crate) struct Passing;
-
-impl Holder for Passing {
-    fn large_value(&self) -> Option<Bytes> {
-        None
-    }
-}
-
-/// Gives a cell to a sink, which may keep it if it is large.
-#[inline]
-pub(crate) fn write_by(sink: &mut dyn ResultSink, cell: &Cell<'_>, holder: &impl Holder) {
-    match cell.value.len() >= LARGE_VALUE_LEN {
-        true => write_large(sink, cell, holder.large_value()),
-        false => sink.cell(cell),
-    }
-}
-
-fn write_large(sink: &mut dyn ResultSink, cell: &Cell<'_>, value: Option<Bytes>) {
-    match value {
-        // A filter may have put another value into the cell's place.
-        Some(value) if ptr::eq(&*value, cell.value) => sink.large_cell(cell, value),
-        _ => sink.cell(cell),
-    }
-}
 
 /// Takes the cells that pass.
 pub(crate) struct Output<'a> {
@@ -58,17 +22,28 @@ pub(crate) enum Way<'a> {
     Nowhere,
 }
 
+impl Way<'_> {
+    /// The same way, for a while.
+    pub(crate) fn again(&mut self) -> Way<'_> {
+        match self {
+            Way::Sink => Way::Sink,
+            Way::Buffer(buffer) => Way::Buffer(buffer),
+            Way::Nowhere => Way::Nowhere,
+        }
+    }
+}
+
 impl Output<'_> {
     /// Takes a cell; the result is begun first, if it was not.
     #[inline]
-    pub(crate) fn write(&mut self, cell: &Cell<'_>, holder: &impl Holder) {
+    pub(crate) fn write(&mut self, cell: &Cell<'_>) {
         match &mut self.way {
             Way::Sink => {
                 if !*self.begun {
                     self.sink.begin_result(self.goes_on);
                     *self.begun = true;
                 }
-                write_by(self.sink, cell, holder);
+                self.sink.cell(cell);
             }
             Way::Buffer(buffer) => buffer.push(cell),
             Way::Nowhere => {}

@@ -10,12 +10,11 @@ use std::sync::Arc;
 use bytes::Bytes;
 use cell::query::Get;
 use cell::{Cell, CellOrder, key};
-use hfile::{BlockSource, FiltersAsked, Row, Run, Stop};
+use hfile::{BlockSource, FiltersAsked, LARGE_VALUE_LEN, Row, Run, Stop};
 
 use crate::instruments::Origin;
 use crate::scanner::matcher::{Match, Matcher};
 use crate::scanner::merge::{Merge, set_first_on_column, set_first_on_row, set_last_on_column};
-use crate::scanner::output::{Holder, write_by};
 use crate::scanner::row_plan::{Qualifiers, RowPlan, StorePlan};
 use crate::scanner::select::{BLOOM_COLUMNS_MAX, may_have_rows, may_have_time};
 use crate::scanner::sink::{ResultEnd, ResultSink};
@@ -219,7 +218,10 @@ impl<'a> RowRead<'a> {
                 if !std::mem::replace(&mut self.begun, true) {
                     sink.begin_result(false);
                 }
-                write_by(sink, &cell, &cells);
+                match if cell.value.len() >= LARGE_VALUE_LEN { cells.large_value() } else { None } {
+                    Some(value) => sink.large_cell(&cell, value),
+                    None => sink.cell(&cell),
+                }
                 origin.add(|| cells.is_in_memstore());
             }
             match verdict {
@@ -261,8 +263,10 @@ impl<'v> Found<'v> {
 }
 
 /// The cells of a row and what follows them, in order.
-trait RowCells: Holder {
+trait RowCells {
     fn cell(&self) -> Option<Cell<'_>>;
+    /// The value of the current cell with the memory that it is part of, if it is worth keeping that for it.
+    fn large_value(&self) -> Option<Bytes>;
     /// Whether the current cell is in a memstore.
     fn is_in_memstore(&self) -> bool;
     fn next(&mut self) -> Result<(), Stop>;
@@ -277,16 +281,14 @@ struct RunCells {
     target: Vec<u8>,
 }
 
-impl Holder for RunCells {
-    fn large_value(&self) -> Option<Bytes> {
-        self.run.large_value()
-    }
-}
-
 impl RowCells for RunCells {
     #[inline]
     fn cell(&self) -> Option<Cell<'_>> {
         self.run.cell()
+    }
+
+    fn large_value(&self) -> Option<Bytes> {
+        self.run.large_value()
     }
 
     #[inline]
@@ -318,16 +320,14 @@ struct SourceCells<'a> {
     blocks: &'a dyn BlockSource,
 }
 
-impl Holder for SourceCells<'_> {
-    fn large_value(&self) -> Option<Bytes> {
-        self.source.large_value()
-    }
-}
-
 impl RowCells for SourceCells<'_> {
     #[inline]
     fn cell(&self) -> Option<Cell<'_>> {
         self.source.cell()
+    }
+
+    fn large_value(&self) -> Option<Bytes> {
+        self.source.large_value()
     }
 
     #[inline]
@@ -369,16 +369,14 @@ struct MergedCells<'a> {
     blocks: &'a dyn BlockSource,
 }
 
-impl Holder for MergedCells<'_> {
-    fn large_value(&self) -> Option<Bytes> {
-        self.merge.large_value()
-    }
-}
-
 impl RowCells for MergedCells<'_> {
     #[inline]
     fn cell(&self) -> Option<Cell<'_>> {
         self.merge.cell()
+    }
+
+    fn large_value(&self) -> Option<Bytes> {
+        self.merge.large_value()
     }
 
     #[inline]

@@ -1,5 +1,6 @@
 //! What a scan may return in one call, where its results go, and how far it came.
 
+use std::ptr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -113,6 +114,49 @@ pub struct Progress {
     pub stopped: Stopped,
     /// The row of the last result may go on in the next call.
     pub mid_row: bool,
+}
+
+/// A sink behind which another one is offered the value of the next cell to keep.
+pub(crate) struct Keeping<'a> {
+    sink: &'a mut dyn ResultSink,
+    value: Option<Bytes>,
+}
+
+impl<'a> Keeping<'a> {
+    /// Offers `value` to `sink`, if the next cell has it.
+    pub(crate) fn new(sink: &'a mut dyn ResultSink, value: Bytes) -> Keeping<'a> {
+        Keeping { sink, value: Some(value) }
+    }
+}
+
+impl ResultSink for Keeping<'_> {
+    fn begin_result(&mut self, goes_on: bool) {
+        self.sink.begin_result(goes_on);
+    }
+
+    fn cell(&mut self, cell: &Cell<'_>) {
+        match self.value.take() {
+            // A filter may have put another value into the cell's place.
+            Some(value) if ptr::eq(&*value, cell.value) => self.sink.large_cell(cell, value),
+            _ => self.sink.cell(cell),
+        }
+    }
+
+    fn end_result(&mut self, end: ResultEnd) {
+        self.sink.end_result(end);
+    }
+
+    fn rollback_row(&mut self) {
+        self.sink.rollback_row();
+    }
+
+    fn bytes(&self) -> usize {
+        self.sink.bytes()
+    }
+
+    fn room(&mut self) -> Room {
+        self.sink.room()
+    }
 }
 
 /// A sink that keeps the cells, for callers that want them all at once.

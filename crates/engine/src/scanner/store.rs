@@ -4,7 +4,7 @@ use base::metrics::Counts;
 use bytes::Bytes;
 use cell::CellOrder;
 use cell::query::Scan;
-use hfile::{BlockSource, Stop};
+use hfile::{BlockSource, LARGE_VALUE_LEN, Stop};
 
 use crate::filter::{Misfit, ScanFilter};
 use crate::instruments::{Origin, StoreCounts, StoreReads};
@@ -15,6 +15,7 @@ use crate::scanner::merge::{Before, Merge, Place};
 use crate::scanner::output::Output;
 use crate::scanner::rules::FamilyRules;
 use crate::scanner::select::select;
+use crate::scanner::sink::Keeping;
 use crate::store::StoreView;
 
 /// One family's part of a region scan.
@@ -178,7 +179,17 @@ impl StoreScanner {
         if filter.as_ref().is_some_and(|filter| filter.is_done()) {
             return Ok(self.end_row(filter));
         }
-        match (self.judge.judge((&cell, &self.merge), filter.as_deref_mut(), output), filter) {
+        let large_value = if cell.value.len() >= LARGE_VALUE_LEN { self.merge.large_value() } else { None };
+        let judgement = match large_value {
+            None => self.judge.judge(&cell, filter.as_deref_mut(), output),
+            Some(value) => {
+                let mut sink = Keeping::new(output.sink, value);
+                let (way, goes_on) = (output.way.again(), output.goes_on);
+                let mut output = Output { sink: &mut sink, way, goes_on, begun: &mut *output.begun };
+                self.judge.judge(&cell, filter.as_deref_mut(), &mut output)
+            }
+        };
+        match (judgement, filter) {
             (Judgement::Step(step, verdict), _) => {
                 if matches!(step, Step::Written(_)) {
                     self.origin.add(|| self.merge.is_in_memstore());

@@ -11,7 +11,7 @@ use hfile::{LARGE_VALUE_LEN, Run};
 use super::{CELL_COST, RegionScanner, SLICE_BYTES};
 use crate::scanner::judge::{Judgement, Step};
 use crate::scanner::matcher::Match;
-use crate::scanner::output::{Output, Passing, Way};
+use crate::scanner::output::{Output, Way};
 use crate::scanner::row_filter::RowKey;
 use crate::scanner::sink::{Limits, ResultSink, Stopped};
 
@@ -95,8 +95,7 @@ impl RegionScanner {
                 None => (None, Way::Sink),
             };
             let mut output = Output { sink, way, goes_on: false, begun: &mut self.result.begun };
-            let Judgement::Step(step, verdict) =
-                self.stores[0].judge.judge((&cell, &Passing), filter, &mut output)
+            let Judgement::Step(step, verdict) = self.stores[0].judge.judge(&cell, filter, &mut output)
             else {
                 return Walked::Left;
             };

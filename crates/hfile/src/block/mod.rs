@@ -34,8 +34,9 @@ use crate::index::Index;
 /// Bytes of the encoding id in front of an encoded payload.
 pub(crate) const ENCODING_ID_LEN: usize = 2;
 
-/// Bytes of a value that it costs less to keep with the memory of its block than to copy.
-pub const LARGE_VALUE_LEN: usize = 32 << 10;
+/// Bytes of a value that it costs less to keep with the memory of its block than to copy. More than a piece of an answer has
+/// (64 KiB): who has sent one looks whether its memory can be another's, for which a block's would be copied after all.
+pub const LARGE_VALUE_LEN: usize = 65 << 10;
 
 /// What has to be known of a file to take its blocks apart.
 #[derive(Clone, Copy, Debug)]

@@ -296,13 +296,11 @@ mod tests {
             for cell in [&small, &large, &small] {
                 let cell = cell.view(0);
                 copying.cell(&cell);
-                match cell.value.len() == value.len() {
-                    true => [&mut keeping as &mut dyn ResultSink, &mut scanning]
-                        .into_iter()
-                        .for_each(|sink| sink.large_cell(&cell, value.clone())),
-                    false => [&mut keeping as &mut dyn ResultSink, &mut scanning]
-                        .into_iter()
-                        .for_each(|sink| sink.cell(&cell)),
+                for sink in [&mut keeping as &mut dyn ResultSink, &mut scanning] {
+                    match cell.value.len() == value.len() {
+                        true => sink.large_cell(&cell, value.clone()),
+                        false => sink.cell(&cell),
+                    }
                 }
             }
             assert_eq!((keeping.cells(), keeping.bytes()), (copying.cells(), copying.bytes()));

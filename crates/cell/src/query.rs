@@ -1,5 +1,6 @@
 //! What is asked of a region: columns, times, versions, rows.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -112,6 +113,70 @@ pub struct Get {
     pub selection: Arc<CellSelection>,
     /// Only whether there are any.
     pub existence_only: bool,
+}
+
+/// Reads of several rows, of each of which the same is asked.
+///
+/// One of them is a Get. Of the others only is known where the row stands in a message that has them all: they come by the
+/// million, and a Get for each would cost as much as its answer.
+#[derive(Clone, Debug)]
+pub struct GetsAlike {
+    first: Get,
+    message: Bytes,
+    // Rows in the message.
+    others: Vec<Range<usize>>,
+}
+
+impl GetsAlike {
+    /// Only `first`, as long as no other row of `message` is added.
+    pub fn new(first: Get, message: Bytes) -> GetsAlike {
+        GetsAlike { first, message, others: Vec::new() }
+    }
+
+    /// Adds the row that is at `at` in the message.
+    ///
+    /// # Panics
+    /// If the message ends before.
+    pub fn push(&mut self, at: Range<usize>) {
+        assert!(at.start <= at.end && at.end <= self.message.len(), "a row outside of its message");
+        self.others.push(at);
+    }
+
+    /// How many there are; one at least.
+    #[allow(clippy::len_without_is_empty, reason = "it never is")]
+    pub fn len(&self) -> usize {
+        1 + self.others.len()
+    }
+
+    /// The first of them.
+    #[inline]
+    pub fn first(&self) -> &Get {
+        &self.first
+    }
+
+    /// The row of the one at `at`.
+    ///
+    /// # Panics
+    /// If there are not so many.
+    #[inline]
+    pub fn row(&self, at: usize) -> &[u8] {
+        match at.checked_sub(1) {
+            None => &self.first.row,
+            Some(at) => &self.message[self.others[at].clone()],
+        }
+    }
+
+    /// The one at `at`.
+    ///
+    /// # Panics
+    /// If there are not so many.
+    pub fn get(&self, at: usize) -> Get {
+        let mut get = self.first.clone();
+        if let Some(at) = at.checked_sub(1) {
+            get.row = self.message.slice(self.others[at].clone());
+        }
+        get
+    }
 }
 
 /// A read of rows in order.

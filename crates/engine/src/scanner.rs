@@ -23,6 +23,7 @@
 //!
 //! Not here: filters themselves ([`crate::filter`]), blocks and their cache (`hfile`, `cache`).
 
+mod ahead;
 mod blocks;
 mod columns;
 mod compact;
@@ -45,6 +46,7 @@ mod store;
 mod watched;
 mod write_order;
 
+pub(crate) use ahead::Ahead;
 pub(crate) use blocks::Blocks;
 pub use compact::{CompactionScanner, Retention};
 pub use hfile::Stop;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use cell::KeyValue;
 use cell::cell::CellType;
 use cell::mutation::Mutation;
-use cell::query::{CellSelection, FamilyColumns, Get, Scan};
+use cell::query::{CellSelection, FamilyColumns, Get, GetsAlike, Scan};
 use cell::schema::{FamilyDescriptor, TableDescriptor, TableName};
 use common::world::{Opened, open_table, options, run};
 use engine::Region;
@@ -97,11 +97,12 @@ fn gets_of_a_batch_are_counted_when_it_is_read() {
         file(&region, &["a", "b"], "q").await;
         put(&region, "c", "q").await;
         assert_eq!(get(&region, "a", &[]).await, 1);
-        let gets: Vec<Get> = ["a", "b", "c", "d"].iter().map(|row| get_of(row, &["q"])).collect();
-        let mut reads = region.reads(gets.iter());
+        let mut gets = GetsAlike::new(get_of("a", &["q"]), "bcd".into());
+        (0..3).for_each(|at| gets.push(at..at + 1));
+        let mut reads = region.reads(&gets);
         let mut list = engine::scanner::CellList::default();
-        for (at, get) in gets.iter().enumerate() {
-            assert!(reads.get_now(at, get, &mut list), "all is in memory");
+        for at in 0..gets.len() {
+            assert!(reads.get_now(at, &mut list), "all is in memory");
         }
         drop(reads);
         assert_eq!(rows(&region), (1, 3));

@@ -14,7 +14,7 @@ use base::env::{Clock, Env};
 use bytes::Bytes;
 use cell::cell::CellType;
 use cell::mutation::{Durability, Mutation};
-use cell::query::{CellSelection, Get, Scan};
+use cell::query::{CellSelection, Get, GetsAlike, Scan};
 use cell::{KeyValue, LATEST_TIMESTAMP};
 use common::model::Shown;
 use common::world::{Opened, open, open_table, options, region_info, run, scan, table};
@@ -743,21 +743,35 @@ fn several_reads_give_each_its_row_in_whatever_order_they_are_made() {
         opened.region.flush().await.unwrap();
         // Blocks are in the cache from here on.
         values(&opened.region).await;
-        let gets = rows.map(get);
-        for order in [&[0, 1, 2, 3][..], &[0, 2, 3], &[3, 1, 1], &[2, 9, 0]] {
-            let mut reads = opened.region.reads(gets.iter());
+        let alike = |first: &'static str, others: usize| {
+            let mut gets = GetsAlike::new(get(first), "abcd".into());
+            (0..others).for_each(|at| gets.push(at..at + 1));
+            gets
+        };
+        let gets = alike("d", 4);
+        for order in [&[0, 1, 2, 3, 4][..], &[1, 3, 4], &[4, 2, 2], &[3, 0, 1]] {
+            let mut reads = opened.region.reads(&gets);
             for &at in order {
                 let mut list = CellList::default();
-                let get = &gets[at % rows.len()];
-                // A row that was not begun, too.
-                assert!(reads.get_now(at, get, &mut list), "{order:?}");
-                assert_eq!(list.cells[0].0.view(0).row(), get.row, "{order:?}");
-                reads.get_into(get, &mut list).await.unwrap();
+                assert!(reads.get_now(at, &mut list), "{order:?}");
+                assert_eq!(list.cells[0].0.view(0).row(), gets.row(at), "{order:?}");
+                reads.get_into(&gets.get(at), &mut list).await.unwrap();
                 assert_eq!(list.cells[0], list.cells[1]);
             }
-            let mut list = CellList::default();
-            assert!(!reads.get_now(0, &get(""), &mut list), "no row");
-            assert!(reads.get_into(&get(""), &mut list).await.is_err() && list.cells.is_empty());
         }
+        // Many of them go round the places that are used again.
+        let mut many = alike("b", 0);
+        (0..1000).for_each(|at| many.push(at % 4..at % 4 + 1));
+        let mut reads = opened.region.reads(&many);
+        for at in 0..many.len() {
+            let mut list = CellList::default();
+            assert!(reads.get_now(at, &mut list) && list.cells[0].0.view(0).row() == many.row(at), "{at}");
+        }
+        let no_row = alike("", 1);
+        let mut reads = opened.region.reads(&no_row);
+        let mut list = CellList::default();
+        assert!(!reads.get_now(0, &mut list), "no row");
+        assert!(reads.get_into(&get(""), &mut list).await.is_err() && list.cells.is_empty());
+        assert!(reads.get_now(1, &mut list) && list.cells.len() == 1);
     });
 }

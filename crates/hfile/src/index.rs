@@ -30,6 +30,8 @@ pub(crate) struct Index {
     payload: Bytes,
     heads: Heads,
     entries: Box<[Entry]>,
+    // Of the rows of the entries' keys; apart, so that a search looks at few lines of memory. As many as entries, or none.
+    row_heads: Box<[u32]>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -37,8 +39,6 @@ struct Entry {
     at: u32,
     key_at: u32,
     key_len: u32,
-    // Of the key's row.
-    head: u32,
 }
 
 /// A block that an index entry points at.
@@ -57,6 +57,11 @@ pub(crate) struct Middle {
 }
 
 impl Index {
+    /// Without heads.
+    fn of(payload: Bytes, entries: Vec<Entry>) -> Index {
+        Index { payload, heads: Heads::none(), entries: entries.into(), row_heads: Box::default() }
+    }
+
     /// Takes `count` entries in root form apart, from `start` of the payload on; tells where they end.
     pub(crate) fn parse_root(payload: Bytes, start: usize, count: u32) -> Parsed<(Index, usize)> {
         const CUT: &str = "root index cut";
@@ -70,10 +75,10 @@ impl Index {
             let at = input.position() as u32;
             input.take(TARGET_LEN, CUT)?;
             let key_len = input.byte_array(CUT)?.len() as u32;
-            entries.push(Entry { at, key_at: input.position() as u32 - key_len, key_len, head: 0 });
+            entries.push(Entry { at, key_at: input.position() as u32 - key_len, key_len });
         }
         let end = input.position();
-        Ok((Index { payload, heads: Heads::none(), entries: entries.into_boxed_slice() }, end))
+        Ok((Index::of(payload, entries), end))
     }
 
     /// The root of a data index, and the middle of the file behind it if there are several levels.
@@ -120,13 +125,13 @@ impl Index {
             }
             let key_at = base + start + TARGET_LEN;
             let key_len = (base + end - key_at) as u32;
-            entries.push(Entry { at: (base + start) as u32, key_at: key_at as u32, key_len, head: 0 });
+            entries.push(Entry { at: (base + start) as u32, key_at: key_at as u32, key_len });
             start = end;
         }
         if start != input.remaining() {
             return Err(Fault::Damaged("index block longer than its entries"));
         }
-        let mut index = Index { payload, heads: Heads::none(), entries: entries.into_boxed_slice() };
+        let mut index = Index::of(payload, entries);
         index.check_keys(order)?;
         index.set_heads(order);
         Ok(index)
@@ -144,15 +149,11 @@ impl Index {
 
     /// Notes the heads of the keys, which are checked.
     fn set_heads(&mut self, order: CellOrder) {
-        let Index { payload, heads, entries } = self;
-        let row = |entry: &Entry| key::row(&payload[entry.key_at as usize..][..entry.key_len as usize]);
-        if let (Some(first), Some(last)) = (entries.first(), entries.last()) {
-            *heads = Heads::of_rows(order, row(first), row(last));
-        }
-        for entry in &mut *entries {
-            entry.head = heads.head(row(entry));
-        }
-        heads.set_posts(entries.len(), |at| entries[at].head);
+        let Some(last) = self.len().checked_sub(1) else { return };
+        let mut heads = Heads::of_rows(order, key::row(self.key(0)), key::row(self.key(last)));
+        self.row_heads = (0..self.len()).map(|at| heads.head(key::row(self.key(at)))).collect();
+        heads.set_posts(self.len(), |at| self.row_heads[at]);
+        self.heads = heads;
     }
 
     /// Number of entries.
@@ -198,7 +199,7 @@ impl Index {
     /// The same for a data index, where the answer is decided by a key of `row`: found with a look at few keys.
     #[inline]
     pub(crate) fn last_where_of(&self, row: &[u8], is_before: impl Fn(&[u8]) -> bool) -> Option<usize> {
-        let alike = self.heads.alike(row, self.len(), |at| self.entries[at].head);
+        let alike = self.heads.alike(row, self.len(), |at| self.row_heads[at]);
         let low = self.count_before(alike.clone(), &is_before);
         if self.len() > 0 && self.heads.tell_of(row, key::row(self.key(0))) {
             return low.checked_sub(1);
@@ -211,7 +212,7 @@ impl Index {
 
     /// Heap taken besides the payload.
     pub(crate) fn heap_len(&self) -> usize {
-        size_of_val(&*self.entries)
+        size_of_val(&*self.entries) + size_of_val(&*self.row_heads)
     }
 
     /// Bytes of the payload.

@@ -152,8 +152,13 @@ impl Region {
     /// Whether a row may be read here.
     pub(super) fn check_get(&self, get: &Get) -> Result<()> {
         self.check_row(&get.row)?;
+        self.check_selection(&get.selection)
+    }
+
+    /// Whether cells may be read here, and all that are selected are of families there are.
+    pub(super) fn check_selection(&self, selection: &CellSelection) -> Result<()> {
         self.check_serving()?;
-        for columns in &get.selection.columns {
+        for columns in &selection.columns {
             self.store_of(&columns.family)?;
         }
         Ok(())

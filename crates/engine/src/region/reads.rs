@@ -4,25 +4,23 @@ use std::sync::Arc;
 
 use arc_swap::Guard;
 use base::spent::{self, Use};
-use cell::query::Get;
+use cell::query::{Get, GetsAlike};
 
 use crate::error::Result;
 use crate::region::Region;
-use crate::scanner::{Aim, Read, ResultSink, RowPlan};
+use crate::scanner::{Ahead, Read, ResultSink, RowPlan};
 use crate::store::RegionView;
 
 /// The reads of several Gets, made one behind the other. They need not see what is written from when they began.
 ///
-/// What the processor has to wait for is asked for ahead, so that it waits once for all of them. So they should be few
-/// enough for that to be still there when it is looked at: some tens.
+/// While one row is read, the processor fetches what the reads of the next ones will look at.
 pub struct Reads<'r> {
     region: &'r Region,
+    gets: &'r GetsAlike,
     view: Arc<RegionView>,
     read_point: u64,
-    // Taken when the row is read.
-    aims: Vec<Option<Aim>>,
-    // For those that ask for the same as the one before.
-    plan: Option<RowPlan>,
+    ahead: Ahead,
+    plan: RowPlan,
     // Whether what is planned was found to be possible here.
     is_checked: bool,
     rows_read: u64,
@@ -30,50 +28,43 @@ pub struct Reads<'r> {
 
 impl Region {
     /// Begins to read `gets`. Nothing is checked yet.
-    pub fn reads<'g>(&self, gets: impl Iterator<Item = &'g Get> + Clone) -> Reads<'_> {
+    pub fn reads<'r>(&'r self, gets: &'r GetsAlike) -> Reads<'r> {
         let (view, read_point) = self.view_now();
-        let mut plan = None;
-        let aim = |get: &Get| {
-            let first = self.plan_for(get, &mut plan).first_store().map(|store| &view.stores[store]);
-            Some(Aim::at_block(&get.row, first, &*self.services.loader))
-        };
-        let mut aims: Vec<Option<Aim>> = gets.clone().map(aim).collect();
-        // One step for all before the next: what the first asks for comes while the others ask.
-        let of = aims.iter_mut().flatten().zip(gets.clone());
-        of.for_each(|(aim, get)| aim.prefetch_search(get));
-        let of = aims.iter_mut().flatten().zip(gets);
-        of.for_each(|(aim, get)| aim.prefetch_cell(get));
-        let view = Guard::into_inner(view);
-        Reads { region: self, view, read_point, aims, plan, is_checked: false, rows_read: 0 }
-    }
-
-    /// The plan for `get`, which is `last` if that is for one that asks for the same.
-    fn plan_for<'p>(&self, get: &Get, last: &'p mut Option<RowPlan>) -> &'p mut RowPlan {
-        if let Some(mut other) = last.take_if(|last| !last.is_of(&get.selection)) {
-            other.tell_reads(&self.store_counts);
+        Reads {
+            region: self,
+            gets,
+            view: Guard::into_inner(view),
+            read_point,
+            ahead: Ahead::default(),
+            plan: self.row_plan(&gets.first().selection),
+            is_checked: false,
+            rows_read: 0,
         }
-        last.get_or_insert_with(|| self.row_plan(&get.selection))
     }
 }
 
 impl Reads<'_> {
-    /// Reads the row of `get`, which must be the one at `at` of those that were begun, if that needs no wait and cannot fail: then
-    /// its cells, if it has any, become one result of `sink`. Otherwise `sink` is as it was, and the row is for
-    /// [`get_into`](Self::get_into).
-    pub fn get_now(&mut self, at: usize, get: &Get, sink: &mut dyn ResultSink) -> bool {
-        if self.check(get).is_err() {
+    /// Reads the row of the Get at `at`, if that needs no wait and cannot fail: then its cells, if it has any, become one result of
+    /// `sink`. Otherwise `sink` is as it was, and the row is for [`get_into`](Self::get_into). Quickest in order.
+    ///
+    /// # Panics
+    /// If there are not so many.
+    pub fn get_now(&mut self, at: usize, sink: &mut dyn ResultSink) -> bool {
+        let (gets, region) = (self.gets, self.region);
+        let row = gets.row(at);
+        if self.check(row).is_err() {
             return false;
         }
-        let aim = self.aims.get_mut(at).and_then(Option::take).filter(|aim| aim.is_at(get));
-        let mut aim = aim.unwrap_or_else(|| Aim::at_row(&get.row));
-        let plan = self.region.plan_for(get, &mut self.plan);
-        let read = self.region.read_row(&get.row, plan, &mut aim, &self.view, self.read_point, sink);
+        let Reads { view, plan, .. } = self;
+        let first = plan.first_store().map(|store| &view.stores[store]);
+        let aim = self.ahead.aim(at, gets, first, &*region.services.loader);
+        let read = region.read_row(row, plan, aim, view, self.read_point, sink);
         let is_read = matches!(read, Ok(Read::Whole));
         self.rows_read += u64::from(is_read);
         is_read
     }
 
-    /// Reads the row of `get`; its cells, if it has any, become one result of `sink`.
+    /// Reads the row of `get`, which may be any; its cells, if it has any, become one result of `sink`.
     ///
     /// # Errors
     /// As [`Region::get_into`].
@@ -84,14 +75,12 @@ impl Reads<'_> {
     }
 
     /// As [`Region::check_get`] does; what all ask for alike, once.
-    fn check(&mut self, get: &Get) -> Result<()> {
-        let is_planned = self.plan.as_ref().is_some_and(|plan| plan.is_of(&get.selection));
-        if is_planned && self.is_checked {
-            return self.region.check_row(&get.row);
+    fn check(&mut self, row: &[u8]) -> Result<()> {
+        self.region.check_row(row)?;
+        if !self.is_checked {
+            self.region.check_selection(&self.gets.first().selection)?;
+            self.is_checked = true;
         }
-        self.region.check_get(get)?;
-        self.region.plan_for(get, &mut self.plan);
-        self.is_checked = true;
         Ok(())
     }
 
@@ -101,13 +90,12 @@ impl Reads<'_> {
         (self.view, self.read_point) = (Guard::into_inner(view), read_point);
         // The region may have closed meanwhile, and more may have expired.
         self.tell_reads();
-        (self.plan, self.is_checked) = (None, false);
+        self.plan = self.region.row_plan(&self.gets.first().selection);
+        self.is_checked = false;
     }
 
     fn tell_reads(&mut self) {
-        if let Some(plan) = &mut self.plan {
-            plan.tell_reads(&self.region.store_counts);
-        }
+        self.plan.tell_reads(&self.region.store_counts);
     }
 }
 

@@ -8,7 +8,6 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use cell::query::Get;
 use cell::{Cell, CellOrder, key};
 use hfile::{BlockSource, FiltersAsked, LARGE_VALUE_LEN, Row, Run, Stop};
 
@@ -397,6 +396,7 @@ impl RowCells for MergedCells<'_> {
 }
 
 /// A row that is about to be read, and where it is, most likely.
+#[derive(Default)]
 pub(crate) struct Aim {
     // The key in front of all that the row has.
     target: Vec<u8>,
@@ -406,21 +406,26 @@ pub(crate) struct Aim {
 impl Aim {
     /// Nothing is known of where the row is.
     pub(crate) fn at_row(row: &[u8]) -> Aim {
-        let mut target = Vec::with_capacity(64 + row.len());
-        set_first_on_row(&mut target, row);
-        Aim { target, file: None }
+        let mut aim = Aim { target: Vec::with_capacity(64 + row.len()), file: None };
+        aim.set_row(row);
+        aim
+    }
+
+    /// The same for one that was at another row, or at none.
+    pub(crate) fn set_row(&mut self, row: &[u8]) {
+        set_first_on_row(&mut self.target, row);
+        self.file = None;
     }
 
     /// Finds the block of `row` in the store that is read first, where that has one file only, and asks the processor for it.
-    pub(crate) fn at_block(row: &[u8], first: Option<&StoreView>, blocks: &dyn BlockSource) -> Aim {
-        let mut aim = Aim::at_row(row);
+    pub(crate) fn set_block(&mut self, row: &[u8], first: Option<&StoreView>, blocks: &dyn BlockSource) {
+        self.set_row(row);
         if let Some(view) = first
             && let [file] = &view.files[..]
             && file.half().is_none()
         {
-            aim.file = hfile::Aim::at(file.reader(), &aim.target, blocks);
+            self.file = hfile::Aim::at(file.reader(), &self.target, blocks);
         }
-        aim
     }
 
     /// The file in which the block was found.
@@ -428,22 +433,25 @@ impl Aim {
         self.file.as_ref().map(hfile::Aim::file_id)
     }
 
-    /// Whether it is at the row of `get`.
-    pub(crate) fn is_at(&self, get: &Get) -> bool {
-        key::row(&self.target) == get.row
+    /// Whether it is at `row`.
+    #[inline]
+    pub(crate) fn is_at(&self, row: &[u8]) -> bool {
+        !self.target.is_empty() && key::row(&self.target) == row
     }
 
     /// Asks the processor for what a search of the block looks at.
-    pub(crate) fn prefetch_search(&mut self, get: &Get) {
+    #[inline]
+    pub(crate) fn prefetch_search(&mut self, row: &[u8]) {
         if let Some(file) = &mut self.file {
-            file.prefetch_search(&get.row);
+            file.prefetch_search(row);
         }
     }
 
     /// Asks the processor for the row's first cell.
-    pub(crate) fn prefetch_cell(&mut self, get: &Get) {
+    #[inline]
+    pub(crate) fn prefetch_cell(&mut self, row: &[u8]) {
         if let Some(file) = &mut self.file {
-            file.prefetch_cell(&get.row);
+            file.prefetch_cell(row);
         }
     }
 }

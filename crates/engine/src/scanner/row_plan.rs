@@ -13,7 +13,6 @@ use crate::scanner::rules::FamilyRules;
 
 /// How rows are read for a selection.
 pub(crate) struct RowPlan {
-    selection: Arc<CellSelection>,
     // Those that are wanted, in order; `None` if rows are for a scanner.
     stores: Option<Vec<StorePlan>>,
 }
@@ -58,13 +57,7 @@ impl RowPlan {
             let Some(stores) = &mut stores else { break };
             stores.push(StorePlan::of(selection, qualifiers, store, rules, now_ms));
         }
-        RowPlan { selection: selection.clone(), stores }
-    }
-
-    /// Whether it is for this selection, and not one that is like it.
-    #[inline]
-    pub(crate) fn is_of(&self, selection: &Arc<CellSelection>) -> bool {
-        Arc::ptr_eq(&self.selection, selection)
+        RowPlan { stores }
     }
 
     /// The first of the region's stores that is read.

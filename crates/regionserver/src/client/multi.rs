@@ -20,12 +20,12 @@ use bytes::Bytes;
 use cell::KeyValue;
 use cell::codec::CellBlockReader;
 use cell::mutation::Mutation;
-use cell::query::Get;
+use cell::query::{Get, GetsAlike};
 use engine::Region;
 use engine::region::Reads;
 use rpc::CellBlock;
 use tracing::warn;
-use wire::convert::gets::Gets;
+use wire::convert::gets::{Asked, Gets};
 use wire::convert::mutations::{Mutations, NotRead};
 use wire::convert::{Refused, from_proto};
 use wire::exception::{Answer, JavaException, class};
@@ -43,9 +43,8 @@ use parts::{MultiAnswer, MultiParts, Part, RegionAnswer, RegionParts};
 
 /// Actions after which others have their turn.
 const ACTIONS_PER_TURN: usize = 256;
-/// Gets that are read together: so many that what one waits for comes while the others are looked at, and so few that it
-/// is still there then.
-const GETS_AIMED_AT: usize = 16;
+/// Gets that are read together, one behind the other.
+const GETS_TOGETHER_MAX: usize = 128;
 /// Bytes of a small row in an answer. (Answers of 100 rows that grew from nothing were copied four times.)
 const SMALL_ROW_BYTES: usize = 64;
 /// Bytes of changes that are made together, besides their number. Clients gather about this many.
@@ -223,7 +222,8 @@ impl Answering<'_> {
         let mut under_way = UnderWay {
             region,
             answer: RegionAnswer::to(actions.actions),
-            gets: Vec::new(),
+            gets: None,
+            gets_indexes: Vec::new(),
             batch: Gathered::default(),
         };
         let changes_max = self.server.options().minibatch_changes;
@@ -231,8 +231,8 @@ impl Answering<'_> {
             let position = position as u32;
             match part? {
                 Part::Get(index, at) => {
-                    let get = self.gets.read(actions.bytes(), at).map_err(malformed)?;
-                    self.gather_get(&mut under_way, index.unwrap_or(position), get).await;
+                    let asked = self.gets.asked(actions.bytes(), at).map_err(malformed)?;
+                    self.gather_get(&mut under_way, actions, index.unwrap_or(position), asked).await;
                 }
                 Part::Mutation(index, at) => {
                     self.looked_at = None;
@@ -255,7 +255,8 @@ impl Answering<'_> {
                     let index = action.index.unwrap_or(position);
                     match &action.get {
                         Some(get) => {
-                            self.gather_get(&mut under_way, index, from_proto::get(get)).await;
+                            let asked = from_proto::get(get).map(Asked::Other);
+                            self.gather_get(&mut under_way, actions, index, asked).await;
                         }
                         None => Box::pin(self.act(&mut under_way, index, &action)).await,
                     }
@@ -272,18 +273,35 @@ impl Answering<'_> {
         Ok(under_way.answer)
     }
 
-    /// Adds a Get to those that are read together.
-    async fn gather_get(&mut self, under_way: &mut UnderWay<'_>, index: u32, get: Result<Get, Refused>) {
-        if get.is_err() || under_way.gets.len() >= GETS_AIMED_AT {
+    /// Adds a Get to those that are read together, which ask for the same.
+    async fn gather_get(
+        &mut self,
+        under_way: &mut UnderWay<'_>,
+        actions: &RegionParts,
+        index: u32,
+        asked: Result<Asked, Refused>,
+    ) {
+        let has_room = under_way.gets_indexes.len() < GETS_TOGETHER_MAX;
+        if !(has_room && matches!(asked, Ok(Asked::Alike(_)))) {
             self.get_all(under_way).await;
         }
-        match get {
-            Ok(get) => {
-                self.server.hotspots().note(under_way.region, &get.row);
-                under_way.gets.push((index, get));
+        let message = actions.bytes();
+        let row = match (asked, &mut under_way.gets) {
+            (Ok(Asked::Alike(row)), Some(gets)) => {
+                gets.push(row.clone());
+                &message[row]
             }
-            Err(refused) => under_way.refuse(index, &refused.into()),
-        }
+            (Ok(asked), gets) => {
+                let get = match asked {
+                    Asked::Alike(row) => self.gets.alike(message.slice(row)),
+                    Asked::Other(get) => get,
+                };
+                &gets.insert(GetsAlike::new(get, message.clone())).first().row
+            }
+            (Err(refused), _) => return under_way.refuse(index, &refused.into()),
+        };
+        self.server.hotspots().note(under_way.region, row);
+        under_way.gets_indexes.push(index);
     }
 
     /// An action that is no Get.
@@ -307,26 +325,29 @@ impl Answering<'_> {
     /// Reads the rows that were gathered, and adds an entry for each.
     #[inline]
     async fn get_all(&mut self, under_way: &mut UnderWay<'_>) {
-        if !under_way.gets.is_empty() {
-            self.get_some(under_way).await;
+        if let Some(gets) = under_way.gets.take() {
+            self.get_some(&gets, under_way).await;
         }
     }
 
-    async fn get_some(&mut self, UnderWay { region, answer, gets, .. }: &mut UnderWay<'_>) {
+    async fn get_some(&mut self, gets: &GetsAlike, under_way: &mut UnderWay<'_>) {
+        let UnderWay { region, answer, gets_indexes, .. } = under_way;
         let clock = &self.server.env().clock;
         let begun = self.looked_at.take().unwrap_or_else(|| clock.monotonic());
-        let count = gets.len() as u32;
-        let mut reads = region.reads(gets.iter().map(|(_, get)| get));
-        for (at, (index, get)) in gets.drain(..).enumerate() {
-            match self.get_now(&mut reads, at, &get) {
+        let mut reads = region.reads(gets);
+        for (at, &index) in gets_indexes.iter().enumerate() {
+            match self.get_now(&mut reads, at, gets.first().existence_only) {
                 Some(cells) => answer.push_cells(index, cells),
                 None => {
-                    let outcome = self.get(&mut reads, &get).await;
+                    let outcome = self.get(&mut reads, &gets.get(at)).await;
                     answer.push_outcome(index, outcome);
                 }
             }
         }
+        drop(reads);
+        gets_indexes.clear();
         // They were read together, so that none has a time of its own.
+        let count = gets.len() as u32;
         let ended = clock.monotonic();
         let took = ended.saturating_sub(begun) / count;
         self.looked_at = Some(ended);
@@ -336,16 +357,15 @@ impl Answering<'_> {
         }
     }
 
-    /// Reads the row of `get`, the one at `at` of `reads`, if that needs no wait and its cells go behind the message: how many
-    /// there are.
-    fn get_now(&mut self, reads: &mut Reads<'_>, at: usize, get: &Get) -> Option<usize> {
+    /// Reads the row at `at` of `reads`, if that needs no wait and its cells go behind the message: how many there are.
+    fn get_now(&mut self, reads: &mut Reads<'_>, at: usize, existence_only: bool) -> Option<usize> {
         let ResultForm::Block(codec) = self.context.form else { return None };
-        if get.existence_only || self.check_room().is_err() {
+        if existence_only || self.check_room().is_err() {
             return None;
         }
         let before = self.block.len();
         let mut result = RowResult::admitted(codec, &mut self.block, self.server.answers());
-        let is_read = reads.get_now(at, get, &mut result);
+        let is_read = reads.get_now(at, &mut result);
         let cells = result.cells();
         if !is_read {
             return None;
@@ -461,7 +481,9 @@ fn planned(action: &RegionParts) -> Planned {
 struct UnderWay<'r> {
     region: &'r Arc<Region>,
     answer: RegionAnswer,
-    gets: Vec<(u32, Get)>,
+    gets: Option<GetsAlike>,
+    // Where each stands in the answer.
+    gets_indexes: Vec<u32>,
     batch: Gathered,
 }
 

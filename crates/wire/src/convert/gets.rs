@@ -30,23 +30,67 @@ struct Known {
     existence_only: bool,
 }
 
+/// What a message asks for.
+#[derive(Debug, PartialEq)]
+pub enum Asked {
+    /// The same as the message before it did, of the row that is there in the frame.
+    Alike(Range<usize>),
+    /// Perhaps something else.
+    Other(Get),
+}
+
 impl Gets {
     /// What the next message asks for, which is at `at` in `frame`.
     ///
     /// # Errors
     /// If it is no message; within, if what it asks for is [refused](from_proto::get).
     pub fn read(&mut self, frame: &Bytes, at: Range<usize>) -> Result<Result<Get, Refused>, DecodeError> {
+        let asked = self.asked(frame, at)?;
+        Ok(asked.map(|asked| match asked {
+            Asked::Alike(row) => self.alike(frame.slice(row)),
+            Asked::Other(get) => get,
+        }))
+    }
+
+    /// The Get of a row of which [the same](Asked::Alike) was asked.
+    ///
+    /// # Panics
+    /// If that was not so of the last message.
+    pub fn alike(&self, row: Bytes) -> Get {
+        let known = self.last.as_ref().expect("the last message was like another one");
+        Get { row, selection: known.selection.clone(), existence_only: known.existence_only }
+    }
+
+    /// The same without a Get for each.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    #[inline]
+    pub fn asked(
+        &mut self,
+        frame: &Bytes,
+        at: Range<usize>,
+    ) -> Result<Result<Asked, Refused>, DecodeError> {
         let message = &frame[at.clone()];
         let row = place_of(message, 0, GET_ROW);
         if let (Some(row), Some(known)) = (row.clone(), &self.last)
             && message[row.end..] == known.behind_row
         {
-            return Ok(from_proto::check_row(&message[row.clone()]).map(|()| Get {
-                row: frame.slice(at.start + row.start..at.start + row.end),
-                selection: known.selection.clone(),
-                existence_only: known.existence_only,
-            }));
+            let checked = from_proto::check_row(&message[row.clone()]);
+            return Ok(checked.map(|()| Asked::Alike(at.start + row.start..at.start + row.end)));
         }
+        let get = self.read_apart(frame, at, row)?;
+        Ok(get.map(Asked::Other))
+    }
+
+    /// Reads a message, whose row is at `row` in it, and remembers what it asks for.
+    fn read_apart(
+        &mut self,
+        frame: &Bytes,
+        at: Range<usize>,
+        row: Option<Range<usize>>,
+    ) -> Result<Result<Get, Refused>, DecodeError> {
+        let message = &frame[at.clone()];
         self.last = None;
         if message.len() > REMEMBERED_LEN_MAX {
             return Ok(from_proto::get(&proto::Get::decode(frame.slice(at))?));
@@ -102,6 +146,11 @@ mod tests {
         ];
         let mut gets = Gets::default();
         for message in &messages {
+            // Whether one is read as a Get makes no difference to the next.
+            let at = 0..message.len();
+            if let Ok(Ok(Asked::Alike(row))) = gets.asked(message, at) {
+                assert_eq!(message[row.clone()], gets.alike(message.slice(row)).row);
+            }
             let alone = from_proto::get(&proto::Get::decode(message.clone()).unwrap());
             match (read(&mut gets, message).unwrap(), alone) {
                 (Ok(read), Ok(alone)) => assert_eq!(read, alone),

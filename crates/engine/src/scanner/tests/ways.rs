@@ -226,12 +226,12 @@ proptest! {
                 let mut found = CellList::default();
                 let rules = region.stores.iter().map(|store| &store.rules);
                 let plan = plans.get_or_insert_with(|| RowPlan::of(&selection, rules, NOW_MS));
-                let mut aim = match aims {
-                    true => Aim::at_block(row.as_bytes(), plan.first_store().map(|at| &views[at]), &*region.loader),
-                    false => Aim::at_row(&get.row),
-                };
-                aim.prefetch_search(&get);
-                aim.prefetch_cell(&get);
+                let mut aim = Aim::at_row(&get.row);
+                if aims {
+                    aim.set_block(&get.row, plan.first_store().map(|at| &views[at]), &*region.loader);
+                }
+                aim.prefetch_search(&get.row);
+                aim.prefetch_cell(&get.row);
                 let read = RowRead::new(&get.row, &mut aim, CellOrder::Plain, read_point, &*region.loader);
                 let read = read.read(plan, &views, &mut found).unwrap();
                 let is_simple = selection.store_limit.is_none() && selection.store_offset == 0;

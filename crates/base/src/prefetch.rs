@@ -10,8 +10,10 @@ pub fn prefetch<T>(memory: &[T], bytes: usize) {
 #[inline]
 pub fn prefetch_at(start: *const u8, bytes: usize) {
     const LINE_BYTES: usize = 64;
-    for at in (0..bytes).step_by(LINE_BYTES) {
-        prefetch_line(start.wrapping_add(at));
+    // From the beginning of a line, lest the last one be left out.
+    let before = start.addr() % LINE_BYTES;
+    for at in (0..before + bytes).step_by(LINE_BYTES) {
+        prefetch_line(start.wrapping_sub(before).wrapping_add(at));
     }
 }
 

@@ -36,7 +36,7 @@ pub(crate) struct Index {
 
 #[derive(Clone, Copy, Debug)]
 struct Entry {
-    at: u32,
+    target: Target,
     key_at: u32,
     key_len: u32,
 }
@@ -46,6 +46,12 @@ struct Entry {
 pub(crate) struct Target {
     pub(crate) offset: u64,
     pub(crate) len: u32,
+}
+
+impl Target {
+    fn read(input: &mut Input<'_>, cut: &'static str) -> Parsed<Target> {
+        Ok(Target { offset: input.u64(cut)?, len: input.u32(cut)? })
+    }
 }
 
 /// Where the middle of a file is.
@@ -72,10 +78,9 @@ impl Index {
         }
         let mut entries = Vec::with_capacity(count);
         for _ in 0..count {
-            let at = input.position() as u32;
-            input.take(TARGET_LEN, CUT)?;
+            let target = Target::read(&mut input, CUT)?;
             let key_len = input.byte_array(CUT)?.len() as u32;
-            entries.push(Entry { at, key_at: input.position() as u32 - key_len, key_len });
+            entries.push(Entry { target, key_at: input.position() as u32 - key_len, key_len });
         }
         let end = input.position();
         Ok((Index::of(payload, entries), end))
@@ -94,7 +99,7 @@ impl Index {
         let mut rest = Input::starting(&index.payload, end);
         let middle = if levels > 1 && rest.remaining() == MIDDLE_LEN {
             const CUT: &str = "middle of the file cut";
-            let leaf = Target { offset: rest.u64(CUT)?, len: rest.u32(CUT)? };
+            let leaf = Target::read(&mut rest, CUT)?;
             Some(Middle { leaf, entry: rest.u32(CUT)? })
         } else {
             None
@@ -123,9 +128,10 @@ impl Index {
             if end < start + TARGET_LEN || end > input.remaining() {
                 return Err(Fault::Damaged("index entries overlap"));
             }
+            let target = Target::read(&mut Input::starting(&payload, base + start), CUT)?;
             let key_at = base + start + TARGET_LEN;
             let key_len = (base + end - key_at) as u32;
-            entries.push(Entry { at: (base + start) as u32, key_at: key_at as u32, key_len });
+            entries.push(Entry { target, key_at: key_at as u32, key_len });
             start = end;
         }
         if start != input.remaining() {
@@ -175,12 +181,7 @@ impl Index {
     /// The block that an entry points at.
     #[inline]
     pub(crate) fn target(&self, at: usize) -> Target {
-        let bytes = &self.payload[self.entries[at].at as usize..][..TARGET_LEN];
-        let (offset, len) = bytes.split_first_chunk().expect("checked when parsed");
-        Target {
-            offset: u64::from_be_bytes(*offset),
-            len: u32::from_be_bytes(*len.first_chunk().expect("checked when parsed")),
-        }
+        self.entries[at].target
     }
 
     /// The last entry for whose key `is_before` holds; it holds for the first so many keys and no other.

@@ -11,9 +11,9 @@ use crate::scanner::row::Aim;
 use crate::store::StoreView;
 
 /// Rows ahead for which the block is asked for, then what a search of it looks at, then the cell.
-const BLOCK: usize = 6;
-const SEARCH: usize = 4;
-const CELL: usize = 2;
+const BLOCK: usize = 9;
+const SEARCH: usize = 6;
+const CELL: usize = 3;
 /// Places for aims: those of rows ahead, and that of the row at hand.
 const AIMS: usize = (BLOCK + 1).next_power_of_two();
 

@@ -50,7 +50,27 @@ impl Table {
     /// # Errors
     /// [`Error`], as [`Table::mutate`].
     pub async fn check_and_mutate(&self, condition: &Condition, mutations: &[Mutation]) -> Result<bool> {
-        self.change_row(Some(condition), mutations).await
+        match mutations {
+            [mutation] => self.check_and_mutate_once(condition, mutation).await,
+            _ => self.change_row(Some(condition), mutations).await,
+        }
+    }
+
+    /// One mutation, in the message that HBase's clients send for it.
+    async fn check_and_mutate_once(&self, condition: &Condition, mutation: &Mutation) -> Result<bool> {
+        let mut cells = CellBlock::new();
+        let message = convert::to_proto::mutation_in_block(mutation, cells.tail());
+        let condition = convert::to_proto::condition(condition);
+        let nonce_group = (mutation.nonce.1 != 0).then_some(mutation.nonce.0);
+        let request = |location: &Location| MutateRequest {
+            region: convert::region_specifier(&location.region),
+            mutation: message.clone(),
+            condition: Some(condition.clone()),
+            nonce_group,
+        };
+        let (response, _): (MutateResponse, Bytes) =
+            self.at_row(&mutation.row, "Mutate", cells, request).await?;
+        Ok(response.processed())
     }
 
     /// # Panics

@@ -5,6 +5,11 @@
 //! them back, so that the process takes what it counts. Runs of the same number of pages follow each other in the same
 //! place, so that nothing is ever cut or joined. A little is kept at hand for the next run of that size, because fresh
 //! pages cost the kernel time.
+//!
+//! Fresh memory comes in large pages where the system has them: the processor finds what it looks for in fewer steps, and a
+//! row at random in a cached block is a tenth of a multi-get cheaper. A large page of which a run is given back is one no longer, and
+//! what comes there again are small ones. (The process has no more resident for it; a control group may be charged with the rest of
+//! the page until it wants the memory for something else.)
 
 use std::mem::MaybeUninit;
 use std::ptr::{self, NonNull};
@@ -14,9 +19,7 @@ use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 
 /// Bytes of a page, and what addresses are multiples of: the least that the system gives and takes.
 pub const PAGE_BYTES: usize = 4096;
-/// Runs of more pages are the system's own business. Runs of just as many are large pages where the system has them, with which
-/// the processor finds what it looks for in fewer steps; smaller runs are not, for a large page that is given back in parts
-/// stays charged to the process as a whole.
+/// Runs of more pages are the system's own business. Runs of just as many are a large page each, which is given back whole.
 const RUN_PAGES_MAX: usize = LARGE_PAGE_BYTES / PAGE_BYTES;
 const LARGE_PAGE_BYTES: usize = 2 << 20;
 /// Addresses that are asked for at a time; none of them is memory before it is written to.
@@ -138,7 +141,7 @@ fn map(bytes: usize) -> NonNull<u8> {
 struct Store {
     sizes: Vec<Free>,
     reserve: Reserve,
-    /// For large pages.
+    /// For runs of a large page, which begin where one does.
     large: Reserve,
     large_at_hand_bytes_max: usize,
     /// Those of large pages are not among them.
@@ -154,14 +157,14 @@ struct Reserve {
 impl Reserve {
     const NONE: Reserve = Reserve { start: None, bytes: 0 };
 
-    /// The next `bytes`; where there are not so many left, of [`RESERVE_BYTES`] that `map` has.
-    fn take(&mut self, bytes: usize, map: impl FnOnce() -> NonNull<u8>) -> NonNull<u8> {
+    /// The next `bytes`; where there are not so many left, of [`RESERVE_BYTES`] more.
+    fn take(&mut self, bytes: usize) -> NonNull<u8> {
         let start = match self.start {
             Some(start) if self.bytes >= bytes => start,
             // What was left is given up: addresses, no memory.
             _ => {
                 self.bytes = RESERVE_BYTES;
-                map()
+                map_large()
             }
         };
         self.bytes -= bytes;
@@ -233,8 +236,8 @@ impl Store {
         }
         match self.sizes[pages].bare.pop() {
             Some(run) => run,
-            None if pages == RUN_PAGES_MAX => self.large.take(LARGE_PAGE_BYTES, map_large),
-            None => self.reserve.take(pages * PAGE_BYTES, || map(RESERVE_BYTES)),
+            None if pages == RUN_PAGES_MAX => self.large.take(LARGE_PAGE_BYTES),
+            None => self.reserve.take(pages * PAGE_BYTES),
         }
     }
 

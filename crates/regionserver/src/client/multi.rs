@@ -281,8 +281,9 @@ impl Answering<'_> {
         index: u32,
         asked: Result<Asked, Refused>,
     ) {
-        let has_room = under_way.gets_indexes.len() < GETS_TOGETHER_MAX;
-        if !(has_room && matches!(asked, Ok(Asked::Alike(_)))) {
+        let joins =
+            |gets: &GetsAlike| gets.len() < GETS_TOGETHER_MAX && self.gets.know(&gets.first().selection);
+        if !(matches!(asked, Ok(Asked::Alike(_))) && under_way.gets.as_ref().is_some_and(joins)) {
             self.get_all(under_way).await;
         }
         let message = actions.bytes();

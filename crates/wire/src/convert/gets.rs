@@ -52,6 +52,12 @@ impl Gets {
         }))
     }
 
+    /// Whether it is this selection, and not one that is like it, of which messages are [alike](Asked::Alike) now.
+    #[inline]
+    pub fn know(&self, selection: &Arc<CellSelection>) -> bool {
+        self.last.as_ref().is_some_and(|known| Arc::ptr_eq(&known.selection, selection))
+    }
+
     /// The Get of a row of which [the same](Asked::Alike) was asked.
     ///
     /// # Panics
@@ -66,11 +72,7 @@ impl Gets {
     /// # Errors
     /// As [`read`](Self::read).
     #[inline]
-    pub fn asked(
-        &mut self,
-        frame: &Bytes,
-        at: Range<usize>,
-    ) -> Result<Result<Asked, Refused>, DecodeError> {
+    pub fn asked(&mut self, frame: &Bytes, at: Range<usize>) -> Result<Result<Asked, Refused>, DecodeError> {
         let message = &frame[at.clone()];
         let row = place_of(message, 0, GET_ROW);
         if let (Some(row), Some(known)) = (row.clone(), &self.last)
@@ -166,7 +168,8 @@ mod tests {
         let mut get =
             |row| read(&mut gets, &message(row, |get| get.column.push(column("f")))).unwrap().unwrap();
         let (first, second) = (get("a"), get("bb"));
-        assert!(Arc::ptr_eq(&first.selection, &second.selection));
+        assert!(Arc::ptr_eq(&first.selection, &second.selection) && gets.know(&first.selection));
+        assert!(!gets.know(&Arc::new(CellSelection::clone(&first.selection))));
         assert_eq!((&first.row[..], &second.row[..]), (&b"a"[..], &b"bb"[..]));
     }
 

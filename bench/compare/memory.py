@@ -184,5 +184,5 @@ class Memory:
 
 def _counted(server):
     """What the server itself says its memory is used for, in MiB."""
-    figures = pages.figures(server, "Memory")
+    figures = pages.figures(server, "Memory") | pages.figures(server, "Grampus")
     return {what: figures[what] / MIB for what in ("memStoreSize", "blockCacheSize", "requestSize", "responseSize")}

@@ -24,6 +24,8 @@ const RUN_PAGES_MAX: usize = LARGE_PAGE_BYTES / PAGE_BYTES;
 const LARGE_PAGE_BYTES: usize = 2 << 20;
 /// Addresses that are asked for at a time; none of them is memory before it is written to.
 const RESERVE_BYTES: usize = 64 << 20;
+/// Of these, for so many at a time large pages are asked for.
+const ASKED_FOR_BYTES: usize = 8 << 20;
 /// Memory kept at hand for runs of one size, large pages not among them.
 const AT_HAND_BYTES_MAX: usize = 2 << 20;
 /// The same for all those sizes together.
@@ -152,10 +154,17 @@ struct Store {
 struct Reserve {
     start: Option<NonNull<u8>>,
     bytes: usize,
+    /// Of these, so many come in large pages, and so many that were given out before.
+    large: usize,
+    large_before: usize,
+    /// Whether what is given out is given back in large pages only.
+    is_whole: bool,
 }
 
 impl Reserve {
-    const NONE: Reserve = Reserve { start: None, bytes: 0 };
+    const fn new(is_whole: bool) -> Reserve {
+        Reserve { start: None, bytes: 0, large: 0, large_before: 0, is_whole }
+    }
 
     /// The next `bytes`; where there are not so many left, of [`RESERVE_BYTES`] more.
     fn take(&mut self, bytes: usize) -> NonNull<u8> {
@@ -163,27 +172,54 @@ impl Reserve {
             Some(start) if self.bytes >= bytes => start,
             // What was left is given up: addresses, no memory.
             _ => {
-                self.bytes = RESERVE_BYTES;
-                map_large()
+                self.settle();
+                *self = Reserve { bytes: RESERVE_BYTES, ..Reserve::new(self.is_whole) };
+                map_aligned()
             }
         };
+        self.start = Some(start);
+        if self.large < bytes {
+            self.ask_for_large();
+        }
         self.bytes -= bytes;
+        self.large -= bytes.min(self.large);
+        self.large_before += bytes;
         // SAFETY: within the reserve or at its end.
         self.start = Some(unsafe { start.add(bytes) });
         start
     }
+
+    /// Asks for large pages for what comes next.
+    fn ask_for_large(&mut self) {
+        let Some(start) = self.start else { return };
+        // SAFETY: within the reserve or at its end.
+        let from = unsafe { start.add(self.large) };
+        let more = ASKED_FOR_BYTES.min(self.bytes - self.large);
+        self.settle();
+        // SAFETY: advice on a mapping of ours that holds nothing. Where the system has no large pages, small ones do.
+        let _ = unsafe { madvise(from.as_ptr().cast(), more, Advice::LinuxHugepage) };
+        self.large_before = 0;
+        self.large += more;
+    }
+
+    /// The large pages that are there stay, but where runs were given out there will be no more of them: parts that these give back must
+    /// stay given back, and not be filled up to a large page again.
+    fn settle(&self) {
+        let (Some(start), true) = (self.start, self.large_before > 0 && !self.is_whole) else { return };
+        let whole = (self.large_before + self.large).next_multiple_of(PAGE_BYTES);
+        // SAFETY: it was asked for as large pages by `ask_for_large`, in this reserve.
+        let begun = unsafe { start.sub(self.large_before) };
+        // SAFETY: advice that changes nothing of what is there.
+        let _ = unsafe { madvise(begun.as_ptr().cast(), whole, Advice::LinuxNoHugepage) };
+    }
 }
 
-/// [`RESERVE_BYTES`] of fresh addresses for large pages.
-fn map_large() -> NonNull<u8> {
+/// [`RESERVE_BYTES`] of fresh addresses, which begin where a large page may.
+fn map_aligned() -> NonNull<u8> {
     let mapped = map(RESERVE_BYTES + LARGE_PAGE_BYTES);
     let before = mapped.as_ptr().align_offset(LARGE_PAGE_BYTES);
     // SAFETY: within the mapping, which is longer by a large page than what is used of it.
-    let start = unsafe { mapped.add(before) };
-    // Where the system has none, small ones do.
-    // SAFETY: advice on a mapping of ours that holds nothing.
-    let _ = unsafe { madvise(start.as_ptr().cast(), RESERVE_BYTES, Advice::LinuxHugepage) };
-    start
+    unsafe { mapped.add(before) }
 }
 
 /// Runs of one size that nobody has.
@@ -214,8 +250,8 @@ impl Store {
     const fn new() -> Store {
         Store {
             sizes: Vec::new(),
-            reserve: Reserve::NONE,
-            large: Reserve::NONE,
+            reserve: Reserve::new(false),
+            large: Reserve::new(true),
             large_at_hand_bytes_max: LARGE_PAGE_BYTES,
             at_hand_bytes: 0,
         }

@@ -182,7 +182,7 @@ impl Reserve {
             self.ask_for_large();
         }
         self.bytes -= bytes;
-        self.large -= bytes.min(self.large);
+        self.large -= bytes;
         self.large_before += bytes;
         // SAFETY: within the reserve or at its end.
         self.start = Some(unsafe { start.add(bytes) });
@@ -206,7 +206,7 @@ impl Reserve {
     /// stay given back, and not be filled up to a large page again.
     fn settle(&self) {
         let (Some(start), true) = (self.start, self.large_before > 0 && !self.is_whole) else { return };
-        let whole = (self.large_before + self.large).next_multiple_of(PAGE_BYTES);
+        let whole = self.large_before + self.large;
         // SAFETY: it was asked for as large pages by `ask_for_large`, in this reserve.
         let begun = unsafe { start.sub(self.large_before) };
         // SAFETY: advice that changes nothing of what is there.

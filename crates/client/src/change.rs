@@ -23,17 +23,7 @@ impl Table {
     /// [`Error`]. After [`Error::Connection`] or [`Error::Exhausted`] it may have been done or not: sent again under
     /// the same nonce it is done once.
     pub async fn change(&self, mutation: &Mutation) -> Result<Row> {
-        let mut cells = CellBlock::new();
-        let message = convert::to_proto::mutation_in_block(mutation, cells.tail());
-        let nonce_group = (mutation.nonce.1 != 0).then_some(mutation.nonce.0);
-        let request = |location: &Location| MutateRequest {
-            region: convert::region_specifier(&location.region),
-            mutation: message.clone(),
-            nonce_group,
-            ..MutateRequest::default()
-        };
-        let (response, cells): (MutateResponse, Bytes) =
-            self.at_row(&mutation.row, "Mutate", cells, request).await?;
+        let (response, cells) = self.mutate_on(None, mutation).await?;
         Cells::of(cells).row(&response.result.unwrap_or_default())
     }
 
@@ -51,26 +41,29 @@ impl Table {
     /// [`Error`], as [`Table::mutate`].
     pub async fn check_and_mutate(&self, condition: &Condition, mutations: &[Mutation]) -> Result<bool> {
         match mutations {
-            [mutation] => self.check_and_mutate_once(condition, mutation).await,
+            // The message that HBase's clients send for one.
+            [mutation] => Ok(self.mutate_on(Some(condition), mutation).await?.0.processed()),
             _ => self.change_row(Some(condition), mutations).await,
         }
     }
 
-    /// One mutation, in the message that HBase's clients send for it.
-    async fn check_and_mutate_once(&self, condition: &Condition, mutation: &Mutation) -> Result<bool> {
+    /// Makes one mutation, perhaps on a condition.
+    async fn mutate_on(
+        &self,
+        condition: Option<&Condition>,
+        mutation: &Mutation,
+    ) -> Result<(MutateResponse, Bytes)> {
         let mut cells = CellBlock::new();
         let message = convert::to_proto::mutation_in_block(mutation, cells.tail());
-        let condition = convert::to_proto::condition(condition);
+        let condition = condition.map(convert::to_proto::condition);
         let nonce_group = (mutation.nonce.1 != 0).then_some(mutation.nonce.0);
         let request = |location: &Location| MutateRequest {
             region: convert::region_specifier(&location.region),
             mutation: message.clone(),
-            condition: Some(condition.clone()),
+            condition: condition.clone(),
             nonce_group,
         };
-        let (response, _): (MutateResponse, Bytes) =
-            self.at_row(&mutation.row, "Mutate", cells, request).await?;
-        Ok(response.processed())
+        self.at_row(&mutation.row, "Mutate", cells, request).await
     }
 
     /// # Panics

@@ -196,7 +196,11 @@ impl Bench<'_> {
 
     fn client(&self) -> Client {
         let registry = Registry::zookeeper(&self.quorum, "/hbase");
-        Client::new(self.env.clone(), registry, ClientOptions::default())
+        Client::new(
+            self.env.clone(),
+            registry,
+            ClientOptions { class: load::THREADS, ..ClientOptions::default() },
+        )
     }
 
     async fn peers(&self, workload: Workload, connections: u64) -> Result<Vec<Arc<Peer>>, String> {
@@ -213,7 +217,8 @@ impl Bench<'_> {
     async fn echo(&self) -> Result<Connection, String> {
         let address =
             self.arguments.echo.ok_or("echo needs the address of an echo server: --echo IP:PORT")?;
-        let (host, options) = (address.ip().to_string(), ConnectOptions::for_user("bench"));
+        let host = address.ip().to_string();
+        let options = ConnectOptions { class: load::THREADS, ..ConnectOptions::for_user("bench") };
         let connected = Connection::connect(&self.env, &host, address.port(), "Echo", &options);
         connected.await.map_err(|error| error.to_string())
     }

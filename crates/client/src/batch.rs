@@ -42,7 +42,7 @@ impl Action {
 }
 
 /// The actions (by their place in the list) of each region of one server.
-type ByRegion = BTreeMap<Bytes, (Arc<Location>, Vec<usize>)>;
+type ByRegion = Vec<(Arc<Location>, Vec<usize>)>;
 
 /// Actions by their place in the list, and what became of them.
 type Outcomes = Vec<(usize, Result<Row>)>;
@@ -75,15 +75,31 @@ async fn group(
     open: &[usize],
     failed: &mut Vec<(usize, Error)>,
 ) -> BTreeMap<ServerName, ByRegion> {
-    let mut groups: BTreeMap<ServerName, ByRegion> = BTreeMap::new();
+    let mut regions = ByRegion::new();
+    let mut places: BTreeMap<Bytes, usize> = BTreeMap::new();
+    let mut last = 0;
     for &index in open {
-        match client.locate(table, &Position::At(actions[index].row().clone())).await {
-            Ok(location) => {
-                let regions = groups.entry(location.server.clone()).or_default();
-                regions.entry(location.region.name()).or_insert_with(|| (location, Vec::new())).1.push(index);
+        let row = actions[index].row();
+        // Mostly it is the region of the row before, above all where the table has only one.
+        if !regions.get(last).is_some_and(|(location, _)| location.region.contains(row)) {
+            match client.locate(table, &Position::At(row.clone())).await {
+                Ok(location) => {
+                    last = *places.entry(location.name().clone()).or_insert(regions.len());
+                    if last == regions.len() {
+                        regions.push((location, Vec::new()));
+                    }
+                }
+                Err(error) => {
+                    failed.push((index, error));
+                    continue;
+                }
             }
-            Err(error) => failed.push((index, error)),
         }
+        regions[last].1.push(index);
+    }
+    let mut groups: BTreeMap<ServerName, ByRegion> = BTreeMap::new();
+    for region in regions {
+        groups.entry(region.0.server.clone()).or_default().push(region);
     }
     groups
 }
@@ -130,7 +146,6 @@ async fn try_again(
 
 /// One Multi to one server; the outcome of each of its actions.
 async fn call(client: &Client, actions: &[Action], regions: ByRegion) -> Outcomes {
-    let regions: Vec<_> = regions.into_values().collect();
     let mut cells = CellBlock::new();
     let region_action =
         regions.iter().map(|(location, indexes)| region_action(location, indexes, actions, &mut cells));
@@ -174,7 +189,7 @@ fn region_action(
         }
     };
     let action = indexes.iter().enumerate().map(action).collect();
-    RegionAction { region: convert::region_specifier(&location.region), action, ..RegionAction::default() }
+    RegionAction { region: location.specifier(), action, ..RegionAction::default() }
 }
 
 /// Takes the answer to a Multi apart, region by region. Cells lie in the block in the order of the entries.

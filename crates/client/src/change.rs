@@ -58,7 +58,7 @@ impl Table {
         let condition = condition.map(convert::to_proto::condition);
         let nonce_group = (mutation.nonce.1 != 0).then_some(mutation.nonce.0);
         let request = |location: &Location| MutateRequest {
-            region: convert::region_specifier(&location.region),
+            region: location.specifier(),
             mutation: message.clone(),
             condition: condition.clone(),
             nonce_group,
@@ -79,7 +79,7 @@ impl Table {
         let condition = condition.map(convert::to_proto::condition);
         let request = |location: &Location| MultiRequest {
             region_action: vec![RegionAction {
-                region: convert::region_specifier(&location.region),
+                region: location.specifier(),
                 atomic: Some(true),
                 condition: condition.clone(),
                 action: action.clone(),

@@ -1,6 +1,6 @@
 //! Connections to servers: one for each server and service, shared by all who ask, made anew when lost.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -22,8 +22,6 @@ pub const HIGH_PRIORITY: u32 = 200;
 /// (`hbase.ipc.client.failed.servers.expiry`).
 const FAILED_SERVER_EXPIRY: Duration = Duration::from_secs(2);
 
-type Key = (String, u16, &'static str);
-
 /// Connections by server and service. Cheap to clone.
 #[derive(Clone)]
 pub struct Connections {
@@ -34,9 +32,12 @@ struct Shared {
     env: Env,
     options: ConnectOptions,
     rpc_timeout: Duration,
-    // One slot a server and service; its lock is held while connecting, so that those who come then wait for it.
-    slots: Mutex<HashMap<Key, Arc<tokio::sync::Mutex<Slot>>>>,
+    // By host, port and service. One slot a server and service; its lock is held while connecting, so that those who
+    // come then wait for it.
+    slots: Mutex<HashMap<String, BTreeMap<(u16, &'static str), SharedSlot>>>,
 }
+
+type SharedSlot = Arc<tokio::sync::Mutex<Slot>>;
 
 #[derive(Default)]
 struct Slot {
@@ -69,7 +70,11 @@ impl<'a, M> Outgoing<'a, M> {
 impl Connections {
     /// None yet; each call waits at most `rpc_timeout`.
     pub fn new(env: Env, user: &str, rpc_timeout: Duration) -> Connections {
-        let options = ConnectOptions::for_user(user);
+        Connections::with(env, ConnectOptions::for_user(user), rpc_timeout)
+    }
+
+    /// None yet; they will be made as `options` say.
+    pub fn with(env: Env, options: ConnectOptions, rpc_timeout: Duration) -> Connections {
         Connections { shared: Arc::new(Shared { env, options, rpc_timeout, slots: Mutex::default() }) }
     }
 
@@ -111,10 +116,7 @@ impl Connections {
     }
 
     async fn connection(&self, host: &str, port: u16, service: &'static str) -> Result<Connection> {
-        let slot = {
-            let mut slots = self.shared.slots.lock().unwrap_or_else(PoisonError::into_inner);
-            Arc::clone(slots.entry((host.to_string(), port, service)).or_default())
-        };
+        let slot = self.slot(host, port, service);
         let mut slot = slot.lock().await;
         if let Some(connection) = slot.connection.as_ref().filter(|connection| !connection.is_lost()) {
             return Ok(connection.clone());
@@ -141,6 +143,15 @@ impl Connections {
                 Err(error)
             }
         }
+    }
+
+    fn slot(&self, host: &str, port: u16, service: &'static str) -> SharedSlot {
+        let mut slots = self.shared.slots.lock().unwrap_or_else(PoisonError::into_inner);
+        let of_host = match slots.get_mut(host) {
+            Some(of_host) => of_host,
+            None => slots.entry(host.to_string()).or_default(),
+        };
+        Arc::clone(of_host.entry((port, service)).or_default())
     }
 
     /// A server, to be called by way of the service traits.

@@ -34,8 +34,9 @@ pub mod table;
 use std::sync::Arc;
 use std::time::Duration;
 
-use base::env::Env;
+use base::env::{Env, TaskClass};
 use cell::schema::TableName;
+use rpc::client::ConnectOptions;
 
 pub use admin::Admin;
 pub use batch::Action;
@@ -68,6 +69,8 @@ pub struct ClientOptions {
     pub overloaded_pause: Duration,
     /// Bytes of one answer to a scan (`hbase.client.scanner.max.result.size`).
     pub scan_bytes_max: u64,
+    /// The threads that serve the connections; of a client that is asked by tasks of one class, best the same.
+    pub class: TaskClass,
 }
 
 impl Default for ClientOptions {
@@ -81,6 +84,7 @@ impl Default for ClientOptions {
             pause: Duration::from_millis(100),
             overloaded_pause: Duration::from_millis(100),
             scan_bytes_max: 2 << 20,
+            class: TaskClass::Service,
         }
     }
 }
@@ -102,7 +106,8 @@ struct Shared {
 impl Client {
     /// A client that has not connected yet.
     pub fn new(env: Env, registry: Registry, options: ClientOptions) -> Client {
-        let connections = Connections::new(env.clone(), &options.user, options.rpc_timeout);
+        let connect = ConnectOptions { class: options.class, ..ConnectOptions::for_user(&options.user) };
+        let connections = Connections::with(env.clone(), connect, options.rpc_timeout);
         Client {
             shared: Arc::new(Shared { env, options, registry, connections, locations: Locations::default() }),
         }

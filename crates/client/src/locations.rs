@@ -7,7 +7,8 @@ use bytes::Bytes;
 use cell::query::{CellSelection, FamilyColumns, Get, Scan};
 use cell::region::{RegionInfo, ServerName};
 use cell::schema::TableName;
-use proto::{GetRequest, GetResponse, ScanRequest, ScanResponse};
+use proto::region_specifier::RegionSpecifierType;
+use proto::{GetRequest, GetResponse, RegionSpecifier, ScanRequest, ScanResponse};
 use wire::convert;
 use wire::meta::{self, MetaRow, TableState};
 
@@ -28,6 +29,25 @@ pub struct Location {
     pub server: ServerName,
     /// Its highest sequence id when it was opened there; tells which of two locations is newer.
     pub seq_num: i64,
+    // A name has a hash in it, which is not to be made for each call.
+    name: Bytes,
+}
+
+impl Location {
+    /// `region` at `server`, where it was opened with the sequence id `seq_num`.
+    pub fn new(region: RegionInfo, server: ServerName, seq_num: i64) -> Location {
+        Location { name: region.name(), region, server, seq_num }
+    }
+
+    /// The region's full name.
+    pub(crate) fn name(&self) -> &Bytes {
+        &self.name
+    }
+
+    /// How messages say which region is meant.
+    pub(crate) fn specifier(&self) -> RegionSpecifier {
+        RegionSpecifier { r#type: RegionSpecifierType::RegionName.into(), value: self.name.clone() }
+    }
 }
 
 /// From where the region of a row is looked for.
@@ -155,7 +175,7 @@ impl Client {
                 server
             }
         };
-        Ok(Arc::new(Location { region: RegionInfo::meta(), server, seq_num: -1 }))
+        Ok(Arc::new(Location::new(RegionInfo::meta(), server, -1)))
     }
 
     /// Reads `hbase:meta` backwards from where the region's row would be.
@@ -187,7 +207,7 @@ impl Client {
     async fn scan_meta_once(&self, scan: &Scan, rows: u32) -> Result<Vec<Row>> {
         let location = self.locate_meta().await?;
         let request = ScanRequest {
-            region: Some(convert::region_specifier(&location.region)),
+            region: Some(location.specifier()),
             scan: Some(convert::to_proto::scan(scan)),
             number_of_rows: Some(rows),
             close_scanner: Some(true),
@@ -232,10 +252,7 @@ impl Client {
         let location = self.locate_meta().await?;
         let get =
             Get { row: meta::table_row(table), selection: family(meta::TABLE).into(), existence_only: false };
-        let request = GetRequest {
-            region: convert::region_specifier(&location.region),
-            get: convert::to_proto::get(&get),
-        };
+        let request = GetRequest { region: location.specifier(), get: convert::to_proto::get(&get) };
         let call = Outgoing { priority: HIGH_PRIORITY, ..Outgoing::new("ClientService", "Get", &request) };
         let (response, cells): (GetResponse, Bytes) = self.call_region(&location, call).await?;
         let row = Cells::of(cells).row(&response.result.unwrap_or_default())?;
@@ -265,7 +282,7 @@ impl Client {
             Reaction::Moved(server, seq_num)
                 if seq_num >= location.seq_num && !location.region.table.is_meta() =>
             {
-                locations.insert(Arc::new(Location { region: location.region.clone(), server, seq_num }));
+                locations.insert(Arc::new(Location::new(location.region.clone(), server, seq_num)));
             }
             Reaction::Moved(..) => locations.forget(location),
             Reaction::Fail
@@ -330,9 +347,7 @@ fn usable(found: MetaRow, table: &TableName, position: &Position) -> Result<Loca
         return nowhere(format!("region {} is offline", found.region.encoded_name()));
     }
     match found.server_name() {
-        Some(server) => {
-            Ok(Location { region: found.region, server, seq_num: found.open_seq_num.unwrap_or(-1) })
-        }
+        Some(server) => Ok(Location::new(found.region, server, found.open_seq_num.unwrap_or(-1))),
         None => nowhere(format!("region {} has no server", found.region.encoded_name())),
     }
 }
@@ -345,7 +360,7 @@ mod tests {
         let table = TableName::parse("t").unwrap();
         let region = RegionInfo::new(table, start.into(), end.into(), 1);
         let server = ServerName { host: "h".into(), port, start_code: 1 };
-        Arc::new(Location { region, server, seq_num: 1 })
+        Arc::new(Location::new(region, server, 1))
     }
 
     fn ports(locations: &Locations, positions: &[Position]) -> Vec<Option<u16>> {

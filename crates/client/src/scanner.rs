@@ -172,7 +172,7 @@ impl Scanner {
             ..self.scan.clone()
         };
         ScanRequest {
-            region: Some(convert::region_specifier(&location.region)),
+            region: Some(location.specifier()),
             scan: Some(proto::Scan {
                 max_result_size: Some(self.client.options().scan_bytes_max),
                 caching: Some(self.options.caching),

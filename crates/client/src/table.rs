@@ -69,7 +69,7 @@ impl Table {
     async fn get_response(&self, get: &Get) -> Result<(GetResponse, Bytes)> {
         let message = convert::to_proto::get(get);
         self.at_row(&get.row, "Get", CellBlock::new(), |location| GetRequest {
-            region: convert::region_specifier(&location.region),
+            region: location.specifier(),
             get: message.clone(),
         })
         .await
@@ -105,7 +105,7 @@ impl Table {
         let message = convert::to_proto::mutation_in_block(mutation, cells.tail());
         let nonce_group = (mutation.nonce.0 != 0).then_some(mutation.nonce.0);
         let request = |location: &Location| MutateRequest {
-            region: convert::region_specifier(&location.region),
+            region: location.specifier(),
             mutation: message.clone(),
             nonce_group,
             ..MutateRequest::default()
@@ -130,7 +130,7 @@ impl Table {
         request: impl Fn(&Location) -> M,
     ) -> Result<R> {
         let call = |location: &Location| CoprocessorServiceRequest {
-            region: convert::region_specifier(&location.region),
+            region: location.specifier(),
             call: CoprocessorServiceCall {
                 row: row.clone(),
                 service_name: endpoint.service.to_string(),
@@ -238,7 +238,7 @@ impl Table {
         }
         let located = rows.into_iter().filter_map(|row| {
             let server = row.server_name()?;
-            Some(Arc::new(Location { region: row.region, server, seq_num: row.open_seq_num.unwrap_or(-1) }))
+            Some(Arc::new(Location::new(row.region, server, row.open_seq_num.unwrap_or(-1))))
         });
         let located: Vec<Arc<Location>> = located.collect();
         self.client.remember(&located);

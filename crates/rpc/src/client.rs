@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use base::env::{Env, TaskClass};
+use base::env::{Env, Stream, TaskClass};
 use bytes::{Bytes, BytesMut};
 use tokio::io::AsyncWriteExt;
 use tokio::sync::{mpsc, oneshot};
@@ -65,6 +65,8 @@ pub struct ConnectOptions {
     pub connect_timeout: Duration,
     /// Bytes of the longest answer taken.
     pub max_response_bytes: u32,
+    /// The threads, one of which serves the connection. Quickest is the one that its callers are on.
+    pub class: TaskClass,
 }
 
 impl ConnectOptions {
@@ -75,6 +77,7 @@ impl ConnectOptions {
             version: ClientVersion { major: 2, minor: 5, text: "2.5.0".into() },
             connect_timeout: Duration::from_secs(10),
             max_response_bytes: 256 << 20,
+            class: TaskClass::Service,
         }
     }
 }
@@ -125,22 +128,31 @@ impl Connection {
         service: &str,
         options: &ConnectOptions,
     ) -> Result<Connection, Error> {
-        let refused = |message: String| Error::Connect { host: host.to_string(), port, message };
-        let opening = async {
-            let mut stream = env.net.connect(host, port).await?;
-            stream.write_all(&opening(service, options)).await?;
-            stream.flush().await?;
-            std::io::Result::Ok(stream)
-        };
-        let stream = match env.timeout(options.connect_timeout, opening).await {
-            Some(stream) => stream.map_err(|error| refused(error.to_string()))?,
-            None => return Err(refused(format!("no connection within {:?}", options.connect_timeout))),
-        };
         let (requests, queue) = mpsc::channel(QUEUE_LEN);
         let calls = Arc::new(Calls::default());
-        let session = Session::new(stream, queue, Arc::clone(&calls), options.max_response_bytes);
-        env.spawn(TaskClass::Service, session.run());
-        Ok(Connection { env: env.clone(), requests, calls })
+        let (mut opened, outcome) = oneshot::channel();
+        let connection = Connection { env: env.clone(), requests, calls: Arc::clone(&calls) };
+        let (env, host, greeting) = (env.clone(), host.to_string(), opening(service, options));
+        let ConnectOptions { connect_timeout, max_response_bytes, class, .. } = *options;
+        // The socket registers with the thread that makes it, which is to be the one that reads it.
+        env.clone().spawn(class, async move {
+            let opening = open(&env, &host, port, &greeting, connect_timeout);
+            let stream = tokio::select! {
+                stream = opening => stream,
+                () = opened.closed() => return,
+            };
+            let (stream, told) = match stream {
+                Ok(stream) => (Some(stream), Ok(())),
+                Err(message) => (None, Err(Error::Connect { host, port, message })),
+            };
+            if let (Ok(()), Some(stream)) = (opened.send(told), stream) {
+                Session::new(stream, queue, calls, max_response_bytes).run().await;
+            }
+        });
+        match outcome.await {
+            Ok(opened) => opened.map(|()| connection),
+            Err(_) => Err(Error::Lost("its thread ended".into())),
+        }
     }
 
     /// Whether the connection was lost.
@@ -177,6 +189,26 @@ impl Connection {
             return Err(self.calls.lost().unwrap_or_else(|| Error::Lost("closed".into())));
         }
         pending.outcome().await
+    }
+}
+
+/// Connects, and sends what comes before the first request.
+async fn open(
+    env: &Env,
+    host: &str,
+    port: u16,
+    greeting: &[u8],
+    timeout: Duration,
+) -> Result<Box<dyn Stream>, String> {
+    let opening = async {
+        let mut stream = env.net.connect(host, port).await?;
+        stream.write_all(greeting).await?;
+        stream.flush().await?;
+        std::io::Result::Ok(stream)
+    };
+    match env.timeout(timeout, opening).await {
+        Some(stream) => stream.map_err(|error| error.to_string()),
+        None => Err(format!("no connection within {timeout:?}")),
     }
 }
 

@@ -16,6 +16,9 @@ use super::progress::Progress;
 use super::tally::Tally;
 use super::workload::{Failure, Peer, Plan, Worker};
 
+/// Where clients and their connections are: a call that goes from thread to thread costs each of them a sleep.
+pub(super) const THREADS: TaskClass = TaskClass::Connection;
+
 /// Between two looks at how far a run is.
 const LOOK: Duration = Duration::from_millis(100);
 /// Between two looks at what is due, at a rate; a call is timed from when it was due, not from when that was seen.
@@ -144,7 +147,7 @@ fn start(
         let client = (at % load.clients) as usize;
         let (run, tally) = (Arc::clone(run), Arc::clone(&tallies[client]));
         let worker = Worker::new(Arc::clone(plan), Arc::clone(&peers[client % peers.len()]), at, workers);
-        run.env.clone().spawn(TaskClass::Connection, async move { run.work(worker, &tally).await })
+        run.env.clone().spawn(THREADS, async move { run.work(worker, &tally).await })
     });
     let tasks = tasks.collect();
     (tallies, tasks)

@@ -139,6 +139,8 @@ pub(super) enum Peer {
 pub(super) struct Worker {
     plan: Arc<Plan>,
     peer: Arc<Peer>,
+    // What is asked of each row.
+    selection: Arc<CellSelection>,
     chance: Chance,
     // Rows whose turn has not come yet, of this worker's share.
     next: u64,
@@ -150,7 +152,9 @@ impl Worker {
     pub(super) fn new(plan: Arc<Plan>, peer: Arc<Peer>, at: u64, workers: u64) -> Worker {
         let share = |at: u64| (u128::from(plan.rows.count) * u128::from(at) / u128::from(workers)) as u64;
         let (next, end) = (share(at), share(at + 1));
-        Worker { plan, peer, chance: Chance::new(at.wrapping_mul(0x5851_f42d_4c95_7f2d)), next, end }
+        let selection = plan.selection().into();
+        let chance = Chance::new(at.wrapping_mul(0x5851_f42d_4c95_7f2d));
+        Worker { plan, peer, selection, chance, next, end }
     }
 
     /// Makes one call; how many rows it was about, `None` if there is nothing left to do.
@@ -233,7 +237,7 @@ impl Worker {
 
     async fn read(&mut self, table: &Table) -> Result<u64, Failure> {
         let rows = self.rows_of_call();
-        let mut gets: Vec<_> = rows.iter().map(|at| self.plan.get(Rows::key(*at))).collect();
+        let mut gets: Vec<_> = rows.iter().map(|at| self.get(*at)).collect();
         match gets.pop() {
             Some(get) if gets.is_empty() => found(&table.get(&get).await?, rows[0])?,
             Some(get) => {
@@ -246,6 +250,10 @@ impl Worker {
             None => {}
         }
         Ok(rows.len() as u64)
+    }
+
+    fn get(&self, at: u64) -> Get {
+        Get { row: Rows::key(at), selection: Arc::clone(&self.selection), existence_only: false }
     }
 
     async fn change(&mut self, table: &Table, change: impl Fn(&Bytes) -> Mutation) -> Result<u64, Failure> {
@@ -279,7 +287,7 @@ impl Worker {
             stop_row: Rows::key(rows.end),
             selection: CellSelection {
                 filter: is_filtered.then(|| Arc::new(passing(self.plan.returned))),
-                ..self.plan.selection()
+                ..CellSelection::clone(&self.selection)
             },
             ..Scan::default()
         };
@@ -316,10 +324,6 @@ impl Plan {
         let qualifiers = Some(vec![Bytes::from_static(QUALIFIER)]);
         let family = FamilyColumns { family: Bytes::from_static(FAMILY), qualifiers };
         CellSelection { columns: vec![family], cache_blocks: self.cache_blocks, ..CellSelection::default() }
-    }
-
-    fn get(&self, row: Bytes) -> Get {
-        Get { row, selection: self.selection().into(), existence_only: false }
     }
 }
 

@@ -230,7 +230,7 @@ mod tests {
         let location = |(start, end): &(&'static str, &'static str)| {
             let region = RegionInfo::new(table.clone(), (*start).into(), (*end).into(), 1);
             let server = ServerName { host: "h".into(), port: 1, start_code: 1 };
-            Arc::new(Location { region, server, seq_num: 1 })
+            Arc::new(Location::new(region, server, 1))
         };
         let regions: Vec<_> = ranges.iter().map(location).collect();
         let text = |bytes: &Bytes| String::from_utf8(bytes.to_vec()).unwrap();

@@ -26,8 +26,21 @@ async fn opened(bloom: &str) -> Opened {
 }
 
 async fn put(region: &Region, row: &str, qualifier: &str) {
-    let cell = KeyValue::new(row.as_bytes(), b"f", qualifier.as_bytes(), 1, CellType::Put, b"value");
-    region.batch(vec![Mutation::put(row.as_bytes().to_vec(), vec![cell])]).await.remove(0).unwrap();
+    change(region, cell(row, qualifier, 1, CellType::Put), None).await;
+}
+
+fn cell(row: &str, qualifier: &str, timestamp: i64, kind: CellType) -> KeyValue {
+    let value: &[u8] = if kind == CellType::Put { b"value" } else { b"" };
+    KeyValue::new(row.as_bytes(), b"f", qualifier.as_bytes(), timestamp, kind, value)
+}
+
+async fn change(region: &Region, cell: KeyValue, ttl_ms: Option<i64>) {
+    let (row, kind) = (cell.view(0).row().to_vec(), cell.view(0).kind());
+    let change = match kind {
+        CellType::Put => Mutation::put(row, vec![cell]),
+        _ => Mutation::delete(row, vec![cell]),
+    };
+    region.batch(vec![Mutation { ttl_ms, ..change }]).await.remove(0).unwrap();
 }
 
 /// Writes rows into a file of their own.
@@ -161,5 +174,46 @@ fn files_without_filters_are_counted_where_one_would_be_asked() {
         assert_eq!(filters(&region), (0, 0, 2));
         assert_eq!(get(&region, "b", &[]).await, 1);
         assert_eq!(filters(&region), (0, 0, 4));
+    });
+}
+
+/// The timestamps of what a Get of column `q` of row `b` gives, and how many files were asked for it.
+async fn timestamps_and_files(region: &Region) -> (Vec<i64>, u64) {
+    let before = filters(region).0;
+    let row = region.get(&get_of("b", &["q"])).await.unwrap();
+    let timestamps = row.cells.iter().map(|(cell, _)| cell.view(0).timestamp()).collect();
+    (timestamps, filters(region).0 - before)
+}
+
+#[test]
+fn files_are_not_asked_where_memory_has_what_is_newer_than_all_in_them() {
+    run(async {
+        let region = opened("ROW").await.region;
+        for timestamp in [7, 8] {
+            for row in ["a", "b", "c"] {
+                change(&region, cell(row, "q", timestamp, CellType::Put), None).await;
+            }
+            region.flush().await.unwrap();
+        }
+        assert_eq!(timestamps_and_files(&region).await, (vec![8], 2));
+        change(&region, cell("b", "q", 6, CellType::Put), None).await;
+        assert_eq!(timestamps_and_files(&region).await, (vec![8], 2), "an older version in memory");
+        change(&region, cell("b", "q", 8, CellType::Put), None).await;
+        assert_eq!(timestamps_and_files(&region).await, (vec![8], 2), "as new as the one in a file");
+        change(&region, cell("b", "r", 20, CellType::Put), None).await;
+        assert_eq!(timestamps_and_files(&region).await, (vec![8], 2), "another column behind");
+        change(&region, cell("b", "p", 20, CellType::Put), None).await;
+        change(&region, cell("b", "q", 9, CellType::Put), None).await;
+        assert_eq!(timestamps_and_files(&region).await, (vec![9], 0), "the newest, another column before it");
+        assert_eq!(get(&region, "b", &["q", "r"]).await, 2);
+        assert_eq!(get(&region, "b", &["q", "s"]).await, 1);
+        change(&region, cell("b", "q", 10, CellType::Put), Some(1)).await;
+        assert_eq!(timestamps_and_files(&region).await, (vec![9], 2), "one that lives no more");
+        change(&region, cell("b", "q", 10, CellType::DeleteColumn), None).await;
+        assert_eq!(timestamps_and_files(&region).await, (vec![], 2), "all are deleted");
+        change(&region, cell("b", "q", 11, CellType::Put), None).await;
+        assert_eq!(timestamps_and_files(&region).await, (vec![11], 0), "and one came since");
+        change(&region, cell("b", "", 12, CellType::DeleteFamily), None).await;
+        assert_eq!(timestamps_and_files(&region).await, (vec![], 2), "the family is deleted");
     });
 }

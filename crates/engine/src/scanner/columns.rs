@@ -63,6 +63,16 @@ impl<Q: Deref<Target = [Bytes]>> Columns<Q> {
         }
     }
 
+    /// The qualifier of the column, where only one is wanted and one version of it.
+    pub(crate) fn one_cell(&self) -> Option<&Bytes> {
+        match &self.wanted {
+            Wanted::Only { qualifiers, .. } if qualifiers.len() == 1 && self.limits.max == 1 => {
+                qualifiers.first()
+            }
+            _ => None,
+        }
+    }
+
     /// A new row begins.
     pub(crate) fn clear(&mut self) {
         self.count = 0;

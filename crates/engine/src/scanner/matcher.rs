@@ -185,6 +185,11 @@ impl<Q: Deref<Target = [Bytes]>> Matcher<Q> {
         self.columns.qualifiers()
     }
 
+    /// The qualifier of the one column that is wanted, of which the first version that lives is all that is looked at.
+    pub(crate) fn one_cell(&self) -> Option<&Bytes> {
+        self.columns.one_cell().filter(|_| self.write_order.is_none())
+    }
+
     /// A new row begins.
     pub(crate) fn begin_row(&mut self) {
         self.deletes.clear();

@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use cell::{Cell, CellOrder, key};
+use cell::{Cell, CellOrder, CellType, key};
 use hfile::{BlockSource, FiltersAsked, LARGE_VALUE_LEN, Row, Run, Stop};
 
 use crate::instruments::Origin;
@@ -22,6 +22,8 @@ use crate::store::{StoreFile, StoreView};
 
 /// Bytes of a row that are read without letting others have their turn.
 const ROW_BYTES_MAX: usize = 64 << 10;
+/// Columns in a memstore that are passed over one by one in search of the one that is wanted.
+const COLUMNS_PASSED_MAX: usize = 8;
 /// What a cell costs besides its bytes, in bytes.
 const CELL_COST: usize = 32;
 
@@ -115,7 +117,17 @@ impl<'a> RowRead<'a> {
         sink: &mut dyn ResultSink,
     ) -> Result<(), Halt> {
         let mut found = Found::default();
-        self.find(plan, view, &mut found)?;
+        self.find_in_memstores(plan, view, &mut found)?;
+        if let Some(source) = self.take_newest(plan, view, &mut found)? {
+            plan.origin = self.write(self.cells_of(source), &mut plan.matcher, sink)?;
+            if plan.origin != Origin::Nowhere {
+                plan.reads.note_row(plan.origin);
+                return Ok(());
+            }
+            // The family's time to live is over.
+            self.find_in_memstores(plan, view, &mut found)?;
+        }
+        self.find_in_files(plan, view, &mut found)?;
         let matcher = &mut plan.matcher;
         let (order, blocks, target) = (self.order, self.blocks, Vec::new());
         let asked = found.asked;
@@ -125,7 +137,7 @@ impl<'a> RowRead<'a> {
                 self.write(RunCells { run, order, target }, matcher, sink)?
             }
             Some(Place::Source(source)) if found.others.is_empty() => {
-                self.write(SourceCells { source, order, target, blocks }, matcher, sink)?
+                self.write(self.cells_of(source), matcher, sink)?
             }
             Some(first) => {
                 let places = std::iter::once(first).chain(found.others);
@@ -140,14 +152,69 @@ impl<'a> RowRead<'a> {
         Ok(())
     }
 
-    /// Finds where there are cells of the row.
-    fn find<'v>(&mut self, plan: &StorePlan, view: &'v StoreView, found: &mut Found<'v>) -> Result<(), Halt> {
-        let StorePlan { range, oldest, ref matcher, .. } = *plan;
+    /// Finds which memstores have cells of the row.
+    fn find_in_memstores<'v>(
+        &self,
+        plan: &StorePlan,
+        view: &'v StoreView,
+        found: &mut Found<'v>,
+    ) -> Result<(), Halt> {
         for memstore in std::iter::once(&view.active).chain(&view.snapshot) {
-            if memstore.may_have_time(range, oldest) {
+            if memstore.may_have_time(plan.range, plan.oldest) {
                 found.add(self.settled(Source::memstore(memstore.cursor(), self.read_point))?);
             }
         }
+        Ok(())
+    }
+
+    /// What was found, if nothing else is to be looked at: the one cell that is wanted is there, and newer than all in files.
+    /// No version in them takes its place, and no marker in them hides it.
+    fn take_newest(
+        &self,
+        plan: &StorePlan,
+        view: &StoreView,
+        found: &mut Found<'_>,
+    ) -> Result<Option<Source>, Halt> {
+        let Some(wanted) = plan.matcher.one_cell().filter(|_| found.others.is_empty()) else {
+            return Ok(None);
+        };
+        let Some(Place::Source(source)) = &mut found.first else { return Ok(None) };
+        // Other columns need not be passed over again.
+        for _ in 0..COLUMNS_PASSED_MAX {
+            let passes = |cell: &Cell<'_>| {
+                cell.row() == self.row && cell.kind() == CellType::Put && cell.qualifier() < &wanted[..]
+            };
+            if !source.cell().as_ref().is_some_and(passes) {
+                break;
+            }
+            source.order(Order::Next);
+            source.settle(self.order, &[], self.blocks)?;
+        }
+        let is_newer_than_files =
+            |timestamp: i64| view.files.iter().all(|file| file.reader().info().time_range.max < timestamp);
+        let is_newest = source.cell().is_some_and(|cell| {
+            let is_wanted = cell.row() == self.row && *cell.qualifier() == wanted[..];
+            // Behind one with a time to live of its own, which may be over, an older one may be next.
+            let is_put = cell.kind() == CellType::Put && cell.tags.is_empty();
+            is_wanted
+                && is_put
+                && plan.range.contains(cell.timestamp())
+                && is_newer_than_files(cell.timestamp())
+        });
+        match found.first.take_if(|_| is_newest) {
+            Some(Place::Source(source)) => Ok(Some(source)),
+            _ => Ok(None),
+        }
+    }
+
+    /// Finds which files have cells of the row.
+    fn find_in_files<'v>(
+        &mut self,
+        plan: &StorePlan,
+        view: &'v StoreView,
+        found: &mut Found<'v>,
+    ) -> Result<(), Halt> {
+        let StorePlan { range, oldest, ref matcher, .. } = *plan;
         let (order, row, aimed_at) = (self.order, self.row, self.aim.file_id());
         let wanted = |file: &&Arc<StoreFile>| {
             may_have_time(file.reader(), range, oldest)
@@ -198,6 +265,10 @@ impl<'a> RowRead<'a> {
                 _ => Err(Halt::NotSimple),
             },
         }
+    }
+
+    fn cells_of(&self, source: Source) -> SourceCells<'a> {
+        SourceCells { source, order: self.order, target: Vec::new(), blocks: self.blocks }
     }
 
     /// Judges the cells of the row, and writes those that pass. Says where they were.

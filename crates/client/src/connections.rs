@@ -32,12 +32,14 @@ struct Shared {
     env: Env,
     options: ConnectOptions,
     rpc_timeout: Duration,
-    // By host, port and service. One slot a server and service; its lock is held while connecting, so that those who
-    // come then wait for it.
-    slots: Mutex<HashMap<String, BTreeMap<(u16, &'static str), SharedSlot>>>,
+    // By host. One slot a server and service; its lock is held while connecting, so that those who come then wait for it.
+    slots: Mutex<HashMap<String, SlotsOfHost>>,
 }
 
 type SharedSlot = Arc<tokio::sync::Mutex<Slot>>;
+
+/// By port and service.
+type SlotsOfHost = BTreeMap<(u16, &'static str), SharedSlot>;
 
 #[derive(Default)]
 struct Slot {

@@ -48,7 +48,7 @@ impl Table {
     }
 
     /// Makes one mutation, perhaps on a condition.
-    async fn mutate_on(
+    pub(crate) async fn mutate_on(
         &self,
         condition: Option<&Condition>,
         mutation: &Mutation,

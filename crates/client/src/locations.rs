@@ -7,7 +7,6 @@ use bytes::Bytes;
 use cell::query::{CellSelection, FamilyColumns, Get, Scan};
 use cell::region::{RegionInfo, ServerName};
 use cell::schema::TableName;
-use proto::region_specifier::RegionSpecifierType;
 use proto::{GetRequest, GetResponse, RegionSpecifier, ScanRequest, ScanResponse};
 use wire::convert;
 use wire::meta::{self, MetaRow, TableState};
@@ -30,23 +29,23 @@ pub struct Location {
     /// Its highest sequence id when it was opened there; tells which of two locations is newer.
     pub seq_num: i64,
     // A name has a hash in it, which is not to be made for each call.
-    name: Bytes,
+    specifier: RegionSpecifier,
 }
 
 impl Location {
     /// `region` at `server`, where it was opened with the sequence id `seq_num`.
     pub fn new(region: RegionInfo, server: ServerName, seq_num: i64) -> Location {
-        Location { name: region.name(), region, server, seq_num }
+        Location { specifier: convert::region_specifier(&region), region, server, seq_num }
     }
 
     /// The region's full name.
     pub(crate) fn name(&self) -> &Bytes {
-        &self.name
+        &self.specifier.value
     }
 
     /// How messages say which region is meant.
     pub(crate) fn specifier(&self) -> RegionSpecifier {
-        RegionSpecifier { r#type: RegionSpecifierType::RegionName.into(), value: self.name.clone() }
+        self.specifier.clone()
     }
 }
 

@@ -8,7 +8,7 @@ use cell::query::{Get, Scan};
 use cell::schema::TableName;
 use proto::{
     CoprocessorServiceCall, CoprocessorServiceRequest, CoprocessorServiceResponse, GetRequest, GetResponse,
-    MutateRequest, MutateResponse,
+    MutateResponse,
 };
 use rpc::CellBlock;
 use wire::convert;
@@ -101,17 +101,7 @@ impl Table {
     }
 
     async fn apply(&self, mutation: &Mutation) -> Result<(MutateResponse, Bytes)> {
-        let mut cells = CellBlock::new();
-        let message = convert::to_proto::mutation_in_block(mutation, cells.tail());
-        let nonce_group = (mutation.nonce.0 != 0).then_some(mutation.nonce.0);
-        let request = |location: &Location| MutateRequest {
-            region: location.specifier(),
-            mutation: message.clone(),
-            nonce_group,
-            ..MutateRequest::default()
-        };
-        let (response, cells): (MutateResponse, Bytes) =
-            self.at_row(&mutation.row, "Mutate", cells, request).await?;
+        let (response, cells) = self.mutate_on(None, mutation).await?;
         match response.processed {
             Some(false) => Err(Error::Malformed("a mutation without a condition was not processed".into())),
             _ => Ok((response, cells)),

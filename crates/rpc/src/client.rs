@@ -132,27 +132,28 @@ impl Connection {
         let calls = Arc::new(Calls::default());
         let (mut opened, outcome) = oneshot::channel();
         let connection = Connection { env: env.clone(), requests, calls: Arc::clone(&calls) };
-        let (env, host, greeting) = (env.clone(), host.to_string(), opening(service, options));
+        let refused = |message| Error::Connect { host: host.to_string(), port, message };
+        let (env, to, greeting) = (env.clone(), host.to_string(), opening(service, options));
         let ConnectOptions { connect_timeout, max_response_bytes, class, .. } = *options;
         // The socket registers with the thread that makes it, which is to be the one that reads it.
         env.clone().spawn(class, async move {
-            let opening = open(&env, &host, port, &greeting, connect_timeout);
+            let opening = open(&env, &to, port, &greeting, connect_timeout);
             let stream = tokio::select! {
                 stream = opening => stream,
                 () = opened.closed() => return,
             };
-            let (stream, told) = match stream {
-                Ok(stream) => (Some(stream), Ok(())),
-                Err(message) => (None, Err(Error::Connect { host, port, message })),
-            };
-            if let (Ok(()), Some(stream)) = (opened.send(told), stream) {
-                Session::new(stream, queue, calls, max_response_bytes).run().await;
+            match stream {
+                // Who waited for it may be gone.
+                Ok(stream) => {
+                    if opened.send(Ok(())).is_ok() {
+                        Session::new(stream, queue, calls, max_response_bytes).run().await;
+                    }
+                }
+                Err(message) => _ = opened.send(Err(message)),
             }
         });
-        match outcome.await {
-            Ok(opened) => opened.map(|()| connection),
-            Err(_) => Err(Error::Lost("its thread ended".into())),
-        }
+        let opened = outcome.await.unwrap_or_else(|_| Err("its thread ended".into()));
+        opened.map(|()| connection).map_err(refused)
     }
 
     /// Whether the connection was lost.

@@ -22,8 +22,8 @@ use crate::store::{StoreFile, StoreView};
 
 /// Bytes of a row that are read without letting others have their turn.
 const ROW_BYTES_MAX: usize = 64 << 10;
-/// Columns in a memstore that are passed over one by one in search of the one that is wanted.
-const COLUMNS_PASSED_MAX: usize = 8;
+/// Cells in a memstore that are passed over one by one in search of the column that is wanted.
+const CELLS_PASSED_MAX: usize = 8;
 /// What a cell costs besides its bytes, in bytes.
 const CELL_COST: usize = 32;
 
@@ -124,7 +124,7 @@ impl<'a> RowRead<'a> {
                 plan.reads.note_row(plan.origin);
                 return Ok(());
             }
-            // The family's time to live is over.
+            // It does not count: the family's time to live is over, say.
             self.find_in_memstores(plan, view, &mut found)?;
         }
         self.find_in_files(plan, view, &mut found)?;
@@ -180,7 +180,7 @@ impl<'a> RowRead<'a> {
         };
         let Some(Place::Source(source)) = &mut found.first else { return Ok(None) };
         // Other columns need not be passed over again.
-        for _ in 0..COLUMNS_PASSED_MAX {
+        for _ in 0..CELLS_PASSED_MAX {
             let passes = |cell: &Cell<'_>| {
                 cell.row() == self.row && cell.kind() == CellType::Put && cell.qualifier() < &wanted[..]
             };

@@ -1,8 +1,9 @@
 """What the machine allows: the programs of bench/limits, started and asked."""
 import json
 import subprocess
+import tempfile
 
-from javatools import die
+from javatools import TARGET, die
 
 
 def run(command):
@@ -19,13 +20,15 @@ def walk_us(binary, cells):
 
 
 class Echo:
-    """An echo server, as long as the block lasts."""
+    """An echo server, as long as the block lasts; one that is synced writes what it is asked to a file first."""
 
     name = "echo"
 
-    def __init__(self, binary, value_bytes=100):
-        # As many as the answer to a get has around a value.
-        self._command = [binary, "echo", "--reply-bytes", str(value_bytes + 80)]
+    def __init__(self, binary, reply_bytes, synced=False):
+        self._command = [binary, "echo", "--reply-bytes", str(reply_bytes)]
+        self._file = tempfile.NamedTemporaryFile(dir=TARGET, prefix="synced.") if synced else None
+        if synced:
+            self._command += ["--synced", self._file.name]
 
     def __enter__(self):
         self._process = subprocess.Popen(self._command, stdout=subprocess.PIPE, text=True)
@@ -36,3 +39,5 @@ class Echo:
     def __exit__(self, *_):
         self._process.terminate()
         self._process.wait()
+        if self._file:
+            self._file.close()

@@ -53,6 +53,7 @@ class Matrix:
                 for server in session.both:
                     got = self._generator.run(server, *step.options(clients), *seconds)
                     self._results.add(step, clients, run, server.name, got)
-                if step.limit == "echo":
-                    got = self._generator.run(session.echo(step.table.value_bytes), *step.echo_options(clients), *seconds)
+                if step.limit in steps.ECHOES:
+                    echo = session.echo(step.reply_bytes(), synced=step.limit == "synced")
+                    got = self._generator.run(echo, *step.echo_options(clients), *seconds)
                     self._results.add(step, clients, run, "echo", got)

@@ -44,7 +44,8 @@ class Pauses:
                 print(f"  {server.name:8} saturated: {got['rows_per_second']:,.0f} gets/s", flush=True)
             for run in range(1, self._arguments.runs + 1):
                 for name, of in LOADS:
-                    complaints += self._measure(session.echo() if name == "echo" else getattr(session, name), of, run)
+                    echo = session.echo(self._table.got_bytes())
+                    complaints += self._measure(echo if name == "echo" else getattr(session, name), of, run)
         self._record.write(self.lines())
         return complaints
 

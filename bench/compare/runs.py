@@ -2,6 +2,8 @@
 import json
 import statistics
 
+from steps import ECHOES
+
 
 class Runs:
     """All runs of a comparison, in the order in which they came."""
@@ -68,7 +70,7 @@ class Point:
 
     def limit_us(self):
         """What the machine asks for a row at least."""
-        return self.cpu_us("echo") if self._limit == "echo" else self._limits.get(self._limit)
+        return self.cpu_us("echo") if self._limit in ECHOES else self._limits.get(self._limit)
 
     def ratio(self):
         """How many times Grampus's processor time HBase takes."""

@@ -7,7 +7,7 @@ import subject
 
 
 class Session:
-    """`hbase`, `grampus`, which together are `both`, and an echo for each size of a value."""
+    """`hbase`, `grampus`, which together are `both`, and an echo for each size of an answer."""
 
     def __init__(self, arguments):
         self._arguments = arguments
@@ -23,13 +23,13 @@ class Session:
         self.both = [self.hbase, self.grampus]
         return self
 
-    def echo(self, value_bytes=100):
-        """The echo that answers with as many bytes as a get of such a value has."""
-        if value_bytes not in self._echoes:
+    def echo(self, reply_bytes, synced=False):
+        """The echo whose answers are so long, at once or when what was asked is written and synced."""
+        key = reply_bytes, synced
+        if key not in self._echoes:
             with cores.of_servers():
-                self._echoes[value_bytes] = self._started.enter_context(
-                    limits.Echo(self._arguments.limits, value_bytes))
-        return self._echoes[value_bytes]
+                self._echoes[key] = self._started.enter_context(limits.Echo(self._arguments.limits, *key))
+        return self._echoes[key]
 
     def __exit__(self, *exception):
         return self._started.__exit__(*exception)

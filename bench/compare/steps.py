@@ -3,6 +3,10 @@ from dataclasses import dataclass
 
 # Numbers of clients of a curve.
 CURVE = (1, 5, 10, 20, 50, 75)
+# Limits that are servers.
+ECHOES = ("echo", "synced")
+# Bytes around a value in the answer to a get, and of the answer to a put.
+GOT_BYTES, DONE_BYTES = 80, 10
 
 
 @dataclass(frozen=True)
@@ -12,6 +16,10 @@ class Table:
     name: str
     rows: int
     value_bytes: int
+
+    def got_bytes(self):
+        """Bytes of the answer to a get, about."""
+        return GOT_BYTES + self.value_bytes
 
     def options(self):
         return ["--table", self.name, "--rows", str(self.rows), "--value-size", str(self.value_bytes)]
@@ -25,19 +33,25 @@ class Step:
     words: tuple
     table: Table
     clients: tuple = (10,)
-    # What the machine allows: "echo" for calls, "walk" for rows.
+    # What the machine allows: "echo" for calls, "synced" for those that a log is written for, "walk" for rows.
     limit: str = ""
-    # How each client asks, an echo server too.
-    load: tuple = ()
+    # Rows of a call, and calls that each client has under way, to an echo server, too.
+    batch: int = 1
+    in_flight: int = 1
 
     def options(self, clients):
         return [*self.words, *self.table.options(), *self._load_options(clients)]
 
     def echo_options(self, clients):
-        return ["echo", *self._load_options(clients)]
+        word = "echoPut" if self.limit == "synced" else "echo"
+        return [word, "--value-size", str(self.table.value_bytes), *self._load_options(clients)]
+
+    def reply_bytes(self):
+        """Bytes of an answer, about."""
+        return self.batch * (DONE_BYTES if self.limit == "synced" else self.table.got_bytes())
 
     def _load_options(self, clients):
-        return [*self.load, "--clients", str(clients)]
+        return ["--batch", str(self.batch), "--in-flight", str(self.in_flight), "--clients", str(clients)]
 
 
 def all_steps(rows):
@@ -47,15 +61,15 @@ def all_steps(rows):
     return [
         Step("get 100 B", ("randomRead",), small, CURVE, "echo"),
         Step("get 1 KB", ("randomRead",), large, CURVE, "echo"),
-        Step("get, 16 in flight", ("randomRead",), small, (1,), "echo", ("--in-flight", "16")),
-        Step("multi-get of 100", ("randomRead", "--batch", "100"), small, (1, 10)),
+        Step("get, 16 in flight", ("randomRead",), small, (1,), "echo", in_flight=16),
+        Step("multi-get of 100", ("randomRead",), small, (1, 10), "echo", batch=100),
         Step("range scan, all filtered", ("filterRange10000",), small, (1,), "walk"),
         Step("table scan, all filtered", ("filterScan",), small, (1,), "walk"),
         Step("range scan, 10 % returned", ("filterRange10000", "--returned", "1"), small, (1,), "walk"),
         Step("table scan, 10 % returned", ("filterScan", "--returned", "1"), small, (1,), "walk"),
         Step("table scan, all returned", ("scan",), small, (1,), "walk"),
-        Step("buffered write", ("randomWrite", "--batch", "1000"), written, (1,)),
-        Step("put", ("randomWrite",), written, (1, 10)),
-        Step("increment", ("increment",), written, (10,)),
-        Step("check and put", ("checkAndPut",), written, (10,)),
+        Step("buffered write", ("randomWrite",), written, (1,), "synced", batch=1000),
+        Step("put", ("randomWrite",), written, (1, 10), "synced"),
+        Step("increment", ("increment",), written, (10,), "synced"),
+        Step("check and put", ("checkAndPut",), written, (10,), "synced"),
     ]

@@ -3,10 +3,13 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::Arc;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
+
+use crate::synced::{Log, Member};
 
 /// "HBas", version, kind of authentication.
 const PREAMBLE_LEN: usize = 6;
@@ -17,27 +20,28 @@ const FRAME_LEN_MAX: usize = 1 << 20;
 /// Bytes that are asked of a socket at once.
 const READ_LEN: usize = 64 << 10;
 
-/// Answers whoever connects, for ever.
+/// Answers whoever connects, for ever; with a log when all who are connected have asked and that was synced.
 ///
 /// # Errors
-/// If the address cannot be listened on.
+/// If the address cannot be listened on, or the log cannot be made.
 #[allow(clippy::disallowed_methods, reason = "a bare server is what this is about")]
-pub fn serve(listen: SocketAddr, reply_len: usize) -> io::Result<()> {
+pub fn serve(listen: SocketAddr, reply_len: usize, log: Option<&Path>) -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let listener = TcpListener::bind(listen).await?;
+        let log = log.map(Log::begin).transpose()?;
         println!("{}", listener.local_addr()?);
         let message = Arc::new(delimited(&vec![b'v'; reply_len]));
         loop {
             let (stream, _) = listener.accept().await?;
-            let message = Arc::clone(&message);
+            let (message, member) = (Arc::clone(&message), log.as_ref().map(Log::join));
             // Whoever breaks off has had enough.
-            tokio::spawn(async move { answer(stream, &message).await });
+            tokio::spawn(async move { answer(stream, &message, member).await });
         }
     })
 }
 
-async fn answer(mut stream: TcpStream, message: &[u8]) -> io::Result<()> {
+async fn answer(mut stream: TcpStream, message: &[u8], member: Option<Member>) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let mut preamble = [0; PREAMBLE_LEN];
     stream.read_exact(&mut preamble).await?;
@@ -54,6 +58,9 @@ async fn answer(mut stream: TcpStream, message: &[u8]) -> io::Result<()> {
         received.drain(..at);
         checked(received.len())?;
         if !answers.is_empty() {
+            if let Some(member) = &member {
+                member.synced(at).await;
+            }
             stream.write_all(&answers).await?;
             answers.clear();
         }

@@ -2,9 +2,11 @@
 //! beside the servers (`bench/compare/compare`), so that each figure has its distance to the limit.
 
 mod echo;
+mod synced;
 mod walk;
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
 
@@ -25,6 +27,9 @@ enum Limit {
         /// Bytes of the message of an answer
         #[arg(long, default_value_t = 180)]
         reply_bytes: usize,
+        /// A file to make, to which each group of requests, one of each connection, is written and synced before the answers
+        #[arg(long)]
+        synced: Option<PathBuf>,
     },
     /// Walks over cells in memory as blocks of an HFile have them, and prints the nanoseconds of one as JSON
     Walk {
@@ -42,7 +47,7 @@ enum Limit {
 
 fn main() -> std::io::Result<()> {
     match Arguments::parse().limit {
-        Limit::Echo { listen, reply_bytes } => echo::serve(listen, reply_bytes),
+        Limit::Echo { listen, reply_bytes, synced } => echo::serve(listen, reply_bytes, synced.as_deref()),
         Limit::Walk { cells, value_size, times } => {
             let blocks = walk::Blocks::of(cells, value_size);
             let begin = walk::cpu_now();

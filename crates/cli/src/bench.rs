@@ -30,7 +30,7 @@ pub(crate) use process::Process;
 pub(crate) use progress::{Measure, Progress};
 use report::Measurement;
 use rows::Rows;
-use workload::{Hot, Peer, Plan};
+use workload::{Hot, Peer, Plan, QUESTION_LEN_MAX};
 
 pub(crate) use table::settle;
 pub use workload::Workload;
@@ -207,7 +207,7 @@ impl Bench<'_> {
         let mut peers = Vec::new();
         for _ in 0..connections {
             peers.push(Arc::new(match workload {
-                Workload::Echo => Peer::Echo(self.echo().await?),
+                echo if echo.is_echo() => Peer::Echo(self.echo().await?),
                 _ => Peer::Table(self.client().table(self.table.clone())),
             }));
         }
@@ -251,7 +251,14 @@ impl Bench<'_> {
         if workload.makes_rows() {
             self.make_missing().await?;
         }
-        self.run(&format!("{workload}, {clients} clients"), self.plan(workload), load).await
+        let plan = self.plan(workload);
+        let question_len = plan.question_len();
+        if question_len > QUESTION_LEN_MAX {
+            return Err(format!(
+                "an echo server takes {QUESTION_LEN_MAX} bytes at once; --batch and --value-size ask for {question_len}"
+            ));
+        }
+        self.run(&format!("{workload}, {clients} clients"), plan, load).await
     }
 
     /// The table, if it is not there.

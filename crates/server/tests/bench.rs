@@ -119,6 +119,7 @@ fn what_cannot_be_measured_is_said() {
     refused(&["sequentialWrite", "--rows", "0"], "--rows");
     refused(&["randomRead", "--rate", "fast"], "not a number");
     refused(&["echo"], "--echo IP:PORT");
+    refused(&["echoPut", "--batch", "10000"], "takes 1000000 bytes at once");
     assert!(bench(&server, &["sequentialWrite", "--rows", "10"]).status.success());
     let few = ["sequentialRead", "--rows", "1000"];
     refused(&few, "is not there; write the rows first");

@@ -3,8 +3,10 @@
 //! At a given rate a call's time runs from the moment it was due, whether or not a client was free to make it. So a
 //! server that stands still for a second shows a second in all calls of that second, and not in one.
 
+use std::num::NonZero;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::available_parallelism;
 use std::time::Duration;
 
 use base::env::{Env, TaskClass};
@@ -134,7 +136,7 @@ pub(super) async fn run(
 
 type Tasks = Vec<tokio::task::JoinHandle<()>>;
 
-/// Starts the clients; what each counts.
+/// Starts the clients; what is counted.
 fn start(
     run: &Arc<Run>,
     peers: &[Arc<Peer>],
@@ -142,10 +144,12 @@ fn start(
     load: &Load,
 ) -> (Vec<Arc<Mutex<Tally>>>, Tasks) {
     let workers = load.clients * load.in_flight;
-    let tallies: Vec<_> = (0..load.clients).map(|_| Arc::new(Mutex::new(Tally::new()))).collect();
+    // One for each core, not for each client: a histogram of many clients each would be more than a processor's cache holds.
+    let cores = available_parallelism().map_or(1, NonZero::get);
+    let tallies: Vec<_> = (0..cores).map(|_| Arc::new(Mutex::new(Tally::new()))).collect();
     let tasks = (0..workers).map(|at| {
         let client = (at % load.clients) as usize;
-        let (run, tally) = (Arc::clone(run), Arc::clone(&tallies[client]));
+        let (run, tally) = (Arc::clone(run), Arc::clone(&tallies[client % cores]));
         let worker = Worker::new(Arc::clone(plan), Arc::clone(&peers[client % peers.len()]), at, workers);
         run.env.clone().spawn(THREADS, async move { run.work(worker, &tally).await })
     });

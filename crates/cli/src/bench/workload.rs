@@ -19,8 +19,10 @@ use super::rows::{COUNTER, Chance, FAMILY, QUALIFIER, Rows};
 /// Rows of a range that is scanned from a random row on (PerformanceEvaluation's `scanRange10000`).
 const RANGE_ROWS: u64 = 10_000;
 
-/// Bytes of a get of one column, with its region's name.
+/// Bytes of a get of one column, with its region's name, and about as many as a put has but for its value.
 const GET_LEN: usize = 128;
+/// Bytes that an echo server takes at once, but for what a call has around them.
+pub(super) const QUESTION_LEN_MAX: usize = 1_000_000;
 /// How long an echo may take.
 const ECHO_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -54,6 +56,8 @@ pub enum Workload {
     CheckAndPut,
     /// Sends as many bytes as a get has to an echo server, and takes what it answers (--echo): what the machine allows
     Echo,
+    /// The same with as many bytes as a put has
+    EchoPut,
 }
 
 impl Workload {
@@ -70,7 +74,12 @@ impl Workload {
     /// Whether several operations may go in one call.
     pub(super) fn is_batched(self) -> bool {
         use Workload::{RandomRead, RandomWrite, SequentialRead, SequentialWrite};
-        matches!(self, SequentialWrite | RandomWrite | SequentialRead | RandomRead)
+        matches!(self, SequentialWrite | RandomWrite | SequentialRead | RandomRead) || self.is_echo()
+    }
+
+    /// Whether an echo server is asked, and no table.
+    pub(super) fn is_echo(self) -> bool {
+        matches!(self, Workload::Echo | Workload::EchoPut)
     }
 }
 
@@ -141,6 +150,8 @@ pub(super) struct Worker {
     peer: Arc<Peer>,
     // What is asked of each row.
     selection: Arc<CellSelection>,
+    // What an echo server is sent.
+    question: Bytes,
     chance: Chance,
     // Rows whose turn has not come yet, of this worker's share.
     next: u64,
@@ -153,8 +164,9 @@ impl Worker {
         let share = |at: u64| (u128::from(plan.rows.count) * u128::from(at) / u128::from(workers)) as u64;
         let (next, end) = (share(at), share(at + 1));
         let selection = plan.selection().into();
+        let question = vec![b'v'; plan.question_len()].into();
         let chance = Chance::new(at.wrapping_mul(0x5851_f42d_4c95_7f2d));
-        Worker { plan, peer, selection, chance, next, end }
+        Worker { plan, peer, selection, question, chance, next, end }
     }
 
     /// Makes one call; how many rows it was about, `None` if there is nothing left to do.
@@ -164,7 +176,10 @@ impl Worker {
     pub(super) async fn call(&mut self) -> Result<Option<u64>, Failure> {
         match &*Arc::clone(&self.peer) {
             Peer::Table(table) => self.ask(table).await,
-            Peer::Echo(connection) => echo(connection).await.map(|()| Some(1)),
+            Peer::Echo(connection) => {
+                echo(connection, self.question.clone()).await?;
+                Ok(Some(self.plan.batch))
+            }
         }
     }
 
@@ -192,7 +207,7 @@ impl Worker {
                 self.change(table, appended).await?
             }
             Workload::CheckAndPut => self.check_and_put(table).await?,
-            Workload::Echo => 0,
+            Workload::Echo | Workload::EchoPut => 0,
         };
         Ok(Some(done))
     }
@@ -304,12 +319,11 @@ impl Worker {
     }
 }
 
-/// One question to an echo server, as long as a get.
-async fn echo(connection: &Connection) -> Result<(), Failure> {
-    const GET: &[u8] = &[b'v'; GET_LEN];
+/// One question to an echo server.
+async fn echo(connection: &Connection, question: Bytes) -> Result<(), Failure> {
     let request = Request {
         method: "Get".into(),
-        param: Bytes::from_static(GET),
+        param: question,
         cells: CellBlock::new(),
         timeout: ECHO_TIMEOUT,
         priority: 0,
@@ -319,6 +333,16 @@ async fn echo(connection: &Connection) -> Result<(), Failure> {
 }
 
 impl Plan {
+    /// Bytes of a question to an echo server.
+    pub(super) fn question_len(&self) -> usize {
+        let of_row = match self.workload {
+            Workload::Echo => GET_LEN,
+            Workload::EchoPut => GET_LEN + self.rows.value_len,
+            _ => 0,
+        };
+        of_row.saturating_mul(self.batch as usize)
+    }
+
     /// The one column that the rows were written with.
     fn selection(&self) -> CellSelection {
         let qualifiers = Some(vec![Bytes::from_static(QUALIFIER)]);

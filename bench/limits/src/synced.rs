@@ -8,6 +8,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use rustix::fs::OFlags;
 use rustix::io::{IoSlice, ReadWriteFlags, pwritev2};
@@ -18,6 +19,8 @@ const BLOCK_LEN: usize = 4096;
 /// Zeros that are there beforehand: a sync of what lies in them has nothing else to write.
 const RESERVED_LEN: u64 = 64 << 20;
 
+/// Nobody waits much longer for those who have nothing more to ask.
+const PATIENCE: Duration = Duration::from_millis(100);
 /// Blocks of one write at most, the kernel's limit for pieces of one.
 const BLOCKS_MAX: usize = 1024;
 
@@ -35,6 +38,8 @@ pub struct Log {
 struct Waiting {
     connections: usize,
     group: Group,
+    // How many groups there were.
+    groups: u64,
 }
 
 /// Who waits for one sync, and how many bytes they sent.
@@ -48,7 +53,7 @@ struct Group {
 pub struct Member(Arc<Log>);
 
 impl Log {
-    /// Begins a log in a file that is made for it. Who waits is told by a task of the runtime this is called in.
+    /// Begins a log in a file that is made for it. Who waits is told by tasks of the runtime this is called in.
     ///
     /// # Errors
     /// If the file cannot be made.
@@ -66,7 +71,25 @@ impl Log {
                 group.members.into_iter().for_each(|one| one.send(()).unwrap_or(()));
             }
         });
-        Ok(Arc::new(Log { waiting: Mutex::default(), to_disk }))
+        let log = Arc::new(Log { waiting: Mutex::default(), to_disk });
+        let patient = Arc::clone(&log);
+        tokio::spawn(async move { patient.sync_late_ones().await });
+        Ok(log)
+    }
+
+    /// Syncs groups that never become whole. A look now and then takes nothing from those who are in time, which a timer for each
+    /// group would.
+    async fn sync_late_ones(&self) {
+        let mut looks = tokio::time::interval(PATIENCE);
+        let mut seen = 0;
+        loop {
+            looks.tick().await;
+            let mut waiting = self.waiting();
+            if waiting.groups == seen {
+                self.sync(&mut waiting);
+            }
+            seen = waiting.groups;
+        }
     }
 
     /// Takes part, as one more who is waited for.
@@ -81,8 +104,14 @@ impl Log {
 
     /// Gives the group to the disk if all are in it.
     fn sync_if_whole(&self, waiting: &mut Waiting) {
-        let waits = waiting.group.members.len();
-        if waits > 0 && waits >= waiting.connections {
+        if waiting.group.members.len() >= waiting.connections {
+            self.sync(waiting);
+        }
+    }
+
+    fn sync(&self, waiting: &mut Waiting) {
+        if !waiting.group.members.is_empty() {
+            waiting.groups += 1;
             // The disk's thread ends with this only.
             let _ = self.to_disk.send(mem::take(&mut waiting.group));
         }
@@ -143,5 +172,36 @@ fn sync_all(file: &File, groups: &Receiver<Group>, done: &mpsc::UnboundedSender<
             left -= count;
         }
         let _ = done.send(group);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A file that is gone with the test.
+    struct Scratch(std::path::PathBuf);
+
+    impl Drop for Scratch {
+        fn drop(&mut self) {
+            let _ = std::fs::remove_file(&self.0);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_group_is_synced_when_all_are_in_it_or_patience_ends() {
+        let file = Scratch(std::env::temp_dir().join(format!("limits.{}", std::process::id())));
+        let log = Log::begin(&file.0).unwrap();
+        let (one, other) = (log.join(), log.join());
+        // Both: nobody's patience is needed, which is told by the count of groups.
+        tokio::join!(one.synced(10), other.synced(BLOCK_LEN + 1));
+        assert_eq!(log.waiting().groups, 1);
+        // One alone, while the other has nothing to ask.
+        one.synced(10).await;
+        assert_eq!(log.waiting().groups, 2);
+        drop(other);
+        one.synced(BLOCK_LEN * (BLOCKS_MAX + 1)).await;
+        let written = std::fs::metadata(&file.0).unwrap().len();
+        assert_eq!((log.waiting().groups, written), (3, RESERVED_LEN));
     }
 }

@@ -21,7 +21,8 @@ use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 pub const PAGE_BYTES: usize = 4096;
 /// Runs of more pages are the system's own business. Runs of just as many are a large page each, which is given back whole.
 const RUN_PAGES_MAX: usize = LARGE_PAGE_BYTES / PAGE_BYTES;
-const LARGE_PAGE_BYTES: usize = 2 << 20;
+/// Bytes of a large page; shorter runs are kept at hand.
+pub const LARGE_PAGE_BYTES: usize = 2 << 20;
 /// Addresses that are asked for at a time; none of them is memory before it is written to.
 const RESERVE_BYTES: usize = 64 << 20;
 /// Of these, for so many at a time large pages are asked for.

@@ -51,7 +51,7 @@ impl LogOptions {
             roll_bytes: 128 << 20,
             roll_period: Some(Duration::from_secs(3600)),
             reserve_bytes: 2 << 20,
-            group_bytes: 4 << 20,
+            group_bytes: 1 << 20,
             reach: Sync::Disk,
             instruments: None,
         }

@@ -193,13 +193,14 @@ async fn a_failed_write_costs_a_file_and_no_edit() {
             let env = testing::env(5);
             let memory = MemoryFs::new();
             let disk = Faulty::new(Arc::new(memory.clone()), Plan::new(env.clock.clone()));
-            let (log, fatal) = start(&env, Arc::new(disk.clone()), options()).await;
+            let options = LogOptions { reserve_bytes: 4096, ..options() };
+            let (log, fatal) = start(&env, Arc::new(disk.clone()), options).await;
             let acks = Acks::new();
             log.append(edit(&region_name(1), 1, b"value", &acks));
             acks.wait(1).await;
             disk.add(Rule::new(fault).on(operation).times(1));
             // Larger than what is reserved, so that more is.
-            log.append(edit(&region_name(1), 2, &[2; 100_000], &acks));
+            log.append(edit(&region_name(1), 2, &[2; 10_000], &acks));
             log.append(edit(&region_name(1), 3, b"value", &acks));
             acks.wait(3).await;
             assert_eq!(disk.faults(), 1, "{fault:?} {operation:?}");
@@ -214,6 +215,22 @@ async fn a_failed_write_costs_a_file_and_no_edit() {
             assert_eq!(index.region(&region_name(1)).unwrap().highest_seq_id, 3);
         }
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_zeros_are_written_before_a_long_group() {
+    let env = testing::env(5);
+    let memory = MemoryFs::new();
+    let disk = Faulty::new(Arc::new(memory.clone()), Plan::new(env.clock.clone()));
+    let (log, _) = start(&env, Arc::new(disk.clone()), options()).await;
+    let acks = Acks::new();
+    disk.add(Rule::new(Fault::Fail).on(Operation::Reserve));
+    log.append(edit(&region_name(1), 1, &[1; 100_000], &acks));
+    acks.wait(1).await;
+    assert_eq!((disk.faults(), log.figures().failures), (0, 0));
+    log.append(edit(&region_name(1), 2, b"value", &acks));
+    acks.wait(2).await;
+    assert_eq!(disk.faults(), 2, "one in each file");
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,19 +1,23 @@
 //! Writing past the page cache: what a log appends and syncs goes to the disk from here, in whole blocks, and never
 //! through pages that the kernel has to find, fill, mark and write back first.
 //!
-//! The file must have bytes there already (zeros that were reserved), so that nothing about it changes but what is in it.
-//! Blocks are written whole: the first one again with what it held, the last one with zeros behind its end.
+//! Short ones go where the file has bytes already (zeros that were reserved), so that nothing about it changes but what is
+//! in it. Long ones may also make it longer: what a sync then takes more is little of what they cost, and zeros before each
+//! would be as much again to write. Blocks are written whole: the first one again with what it held, the last one with
+//! zeros behind its end.
 
 use std::io::IoSlice;
 use std::os::fd::BorrowedFd;
 
-use base::pages::{PAGE_BYTES, Pages};
+use base::pages::{LARGE_PAGE_BYTES, PAGE_BYTES, Pages};
 use rustix::io::{Errno, ReadWriteFlags, pwritev2};
 
 const BLOCK_BYTES: u64 = PAGE_BYTES as u64;
 
-/// Appends of more bytes cost little more by way of the page cache, from where they are quickly read after a crash.
-const BYTES_MAX: usize = 64 << 10;
+/// From so many bytes on an append may make the file longer.
+const LONG_BYTES: usize = 32 << 10;
+/// Longer appends go by way of the page cache: there is no memory at hand to copy them to.
+const BYTES_MAX: usize = LARGE_PAGE_BYTES - 2 * PAGE_BYTES;
 
 /// The blocks of a file from the last one that is not full.
 #[derive(Default)]
@@ -35,7 +39,8 @@ impl Blocks {
         let whole = self.last.len() + bytes.len();
         let offset = len - self.last.len() as u64;
         let end = offset + whole.next_multiple_of(PAGE_BYTES) as u64;
-        if bytes.is_empty() || bytes.len() > BYTES_MAX || end > reserved {
+        let has_place = end <= reserved || bytes.len() >= LONG_BYTES;
+        if bytes.is_empty() || bytes.len() > BYTES_MAX || !has_place {
             return None;
         }
         let mut pages = Pages::new(whole);
@@ -61,6 +66,11 @@ impl Blocks {
 }
 
 impl Aligned {
+    /// Where the file ends at least, once they are written.
+    pub(super) fn end(&self) -> u64 {
+        self.offset + self.pages.capacity() as u64
+    }
+
     /// Writes the blocks to a file that is open without its pages, and syncs them, all in one call. `None` if that cannot be done to this
     /// file (a disk may want larger blocks): then nothing was.
     ///
@@ -130,6 +140,15 @@ mod tests {
         assert!(blocks.with(&[2; 10], 4090, 2 * BLOCK_BYTES).is_some());
         assert!(blocks.with(&[2; 10], 4090, BLOCK_BYTES).is_none(), "nothing reserved");
         assert!(blocks.with(&[], 4090, 2 * BLOCK_BYTES).is_none());
-        assert!(blocks.with(&[2; BYTES_MAX + 1], 4090, 100 * BLOCK_BYTES).is_none());
+        assert!(blocks.with(&[2; BYTES_MAX + 1], 4090, 1000 * BLOCK_BYTES).is_none());
+    }
+
+    #[test]
+    fn what_is_long_may_make_the_file_longer() {
+        let mut blocks = Blocks::default();
+        blocks.appended(&[1; 10], 0);
+        assert!(blocks.with(&[2; LONG_BYTES - 1], 10, 0).is_none());
+        let aligned = blocks.with(&[2; LONG_BYTES], 10, 0).unwrap();
+        assert_eq!(aligned.end(), LONG_BYTES as u64 + BLOCK_BYTES);
     }
 }

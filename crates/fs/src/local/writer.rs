@@ -70,7 +70,7 @@ impl LocalWriter {
     }
 
     async fn append_all(&mut self, bytes: Bytes, kept: usize, then: Then) -> Result<()> {
-        let (offset, end) = (self.len, self.len + bytes.len() as u64);
+        let offset = self.len;
         let (head, end_mark_len) = (self.end_mark_len.min(bytes.len()), bytes.len() - kept);
         let aligned = self.aligned(&bytes, then);
         let appended = bytes.clone();
@@ -78,17 +78,18 @@ impl LocalWriter {
             if let (Some(aligned), Some(file)) = (&aligned, handle.uncached())
                 && let Some(synced) = aligned.write_synced(file)
             {
-                return (Ok(()), synced);
+                return (Ok(aligned.end()), synced);
             }
             let written = write_or_cut(handle, &bytes, head, offset);
+            let written = written.map(|()| offset + bytes.len() as u64);
             let synced = match (&written, then) {
-                (Ok(()), Then::Sync) => rustix::fs::fdatasync(handle.fd()),
+                (Ok(_), Then::Sync) => rustix::fs::fdatasync(handle.fd()),
                 _ => Ok(()),
             };
             (written, synced)
         });
         let (written, synced) = done.await?;
-        self.settle("append", written, end)?;
+        self.settle("append", written)?;
         self.blocks.appended(&appended[..kept], self.len);
         self.len += kept as u64;
         self.end_mark_len = end_mark_len;
@@ -125,21 +126,20 @@ impl LocalWriter {
                 write_all(handle, step, at).map_err(|errno| cut(handle, from, errno))?;
                 at += step.len() as u64;
             }
-            Ok(())
+            Ok(end)
         });
         let written = written.await?;
-        self.settle("reserve", written, end)
+        self.settle("reserve", written)
     }
 
-    // Takes note of what a write up to `end` left on disk.
+    // Takes note of what a write left on disk, which tells up to where.
     fn settle(
         &mut self,
         operation: &'static str,
-        written: std::result::Result<(), WriteFailed>,
-        end: u64,
+        written: std::result::Result<u64, WriteFailed>,
     ) -> Result<()> {
         match written {
-            Ok(()) => {
+            Ok(end) => {
                 self.len_on_disk = self.len_on_disk.max(end);
                 Ok(())
             }

@@ -57,10 +57,10 @@ impl DirectReader {
 
     /// `pages`, filled from `from` on as far as can be without a thread that waits.
     async fn begun(&self, pages: Pages, from: u64) -> Pages {
-        let aio = if pages.capacity() > AIO_BYTES_MAX { None } else { Aio::of_process() };
+        let aio = if pages.capacity() > AIO_BYTES_MAX { None } else { Aio::of_thread() };
         let Some(aio) = aio else { return pages };
         match aio.read(&self.handle, pages, from) {
-            Ok(ended) => ended.await.expect("the kernel tells of each end"),
+            Ok(ended) => ended.await.expect("the kernel tells of each end, and the runtime is there"),
             Err(unfilled) => unfilled,
         }
     }

@@ -19,10 +19,13 @@ use crate::mvcc::ReadGuard;
 use crate::region::Region;
 use crate::region::write::Halt;
 use crate::scanner::{
-    Aim, BlockLoader, CellList, FamilyRules, Limits, Read, RegionScanner, ResultSink, RowPlan, RowRead,
-    Stopped, drive,
+    Aim, BlockLoader, Blocks, CellList, FamilyRules, Keep, Limits, Read, RegionScanner, ResultSink, RowPlan,
+    RowRead, Stopped, drive,
 };
 use crate::store::RegionView;
+
+/// How often blocks are loaded for one row: those of filters, of indexes, of cells. Where that is not enough, others change the region.
+const LOADS_MAX: usize = 8;
 
 impl Region {
     /// Begins a scan of this region's part of the rows asked for.
@@ -138,7 +141,7 @@ impl Region {
         let (view, read_point) = self.view_now();
         let read = self.read_row(&get.row, &mut plan, &mut Aim::at_row(&get.row), &view, read_point, sink)?;
         plan.tell_reads(&self.store_counts);
-        Ok(read == Read::Whole)
+        Ok(matches!(read, Read::Whole))
     }
 
     /// Whether it is a row of this region.
@@ -164,16 +167,53 @@ impl Region {
         Ok(())
     }
 
-    /// Reads a row by a scanner, waiting for what has to be waited for. Boxed, so that the futures of all who read stay small.
+    /// Reads a row, waiting for what has to be waited for. Boxed, so that the futures of all who read stay small.
     ///
     /// # Errors
     /// As [`get_into`](Self::get_into).
     pub fn read_apart<'a>(&'a self, get: &'a Get, sink: &'a mut dyn ResultSink) -> BoxFuture<'a, Result<()>> {
         Box::pin(async move {
+            if self.read_loading(get, sink).await? {
+                return Ok(());
+            }
             let mut scanner = self.scanner(&Scan::of(get))?;
             drive(&mut scanner, &mut Limits::default(), sink).await?;
             Ok(())
         })
+    }
+
+    /// Reads a row of few blocks, and loads what is missed: then it is read again from the start, which takes less than a scanner
+    /// that can go on. Otherwise `sink` is as it was, and the row is for a scanner.
+    async fn read_loading(&self, get: &Get, sink: &mut dyn ResultSink) -> Result<bool> {
+        let mut blocks = Blocks::new(self.services.loader.clone());
+        let keep = Keep::of_reads(&get.selection);
+        for _ in 0..LOADS_MAX {
+            let miss = match self.read_from(get, &blocks, sink)? {
+                Read::Whole => {
+                    spent::used(Use::Rows, 1);
+                    return Ok(true);
+                }
+                Read::Left => return Ok(false),
+                Read::Missed(miss) => miss,
+            };
+            let load = self.services.loader.load_missed(&miss, None, keep);
+            for block in spent::waited(Phase::Disk, &*self.services.env.clock, load).await? {
+                BlockLoader::note_read(&block);
+                blocks.supply(block);
+            }
+        }
+        Ok(false)
+    }
+
+    fn read_from(&self, get: &Get, blocks: &Blocks, sink: &mut dyn ResultSink) -> Result<Read> {
+        self.check_get(get)?;
+        let mut plan = self.row_plan(&get.selection);
+        let (view, read_point) = self.view_now();
+        let mut aim = Aim::at_row(&get.row);
+        let read = RowRead::new(&get.row, &mut aim, self.table.order(), read_point, blocks).loading();
+        let read = read.row_bytes_max(self.options().row_bytes_max).read(&mut plan, &view.stores, sink)?;
+        plan.tell_reads(&self.store_counts);
+        Ok(read)
     }
 
     /// How rows are read for a selection now.
@@ -264,7 +304,8 @@ impl Region {
         let view = self.view.load();
         let mut found = CellList::default();
         let (mut plan, mut aim) = (self.row_plan(&get.selection), Aim::at_row(&get.row));
-        if self.read_row(&get.row, &mut plan, &mut aim, &view, u64::MAX, &mut found)? == Read::Whole {
+        let read = self.read_row(&get.row, &mut plan, &mut aim, &view, u64::MAX, &mut found)?;
+        if matches!(read, Read::Whole) {
             self.instruments.note_rows_scanned(1);
             plan.tell_reads(&self.store_counts);
             return Ok(found);

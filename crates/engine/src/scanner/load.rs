@@ -13,6 +13,7 @@ use std::task::Poll;
 
 use base::spent::{self, Use};
 use cache::{BlockCache, BlockKey, KindStats, Stats};
+use cell::query::CellSelection;
 use fs::FilePath;
 use hfile::{Block, BlockKind, BlockRef, BlockSource, Miss, Reader};
 
@@ -44,6 +45,13 @@ pub(crate) enum Keep {
     Room,
     /// Blocks of indexes and filters only, as HBase does for scans that ask not to cache.
     Indexes,
+}
+
+impl Keep {
+    /// What those who read cells leave.
+    pub(crate) fn of_reads(selection: &CellSelection) -> Keep {
+        if selection.cache_blocks { Keep::All } else { Keep::Indexes }
+    }
 }
 
 /// Whether a block has cells, once or once more; all others lead to such.

@@ -300,7 +300,7 @@ impl RegionScanner {
     pub(crate) async fn load(&mut self, miss: &Miss) -> Result<()> {
         let loader = self.blocks.loader().clone();
         let ahead = !self.is_single_row && !self.scan.reversed;
-        let keep = if self.scan.selection.cache_blocks { Keep::All } else { Keep::Indexes };
+        let keep = Keep::of_reads(&self.scan.selection);
         for missed in miss.blocks.iter().filter(|_| ahead) {
             self.blocks.drop_before(missed.file.file_id(), missed.offset);
         }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use cell::{Cell, CellOrder, CellType, key};
-use hfile::{BlockSource, FiltersAsked, LARGE_VALUE_LEN, Row, Run, Stop};
+use hfile::{BlockSource, FiltersAsked, LARGE_VALUE_LEN, Miss, Row, Run, Stop};
 
 use crate::instruments::Origin;
 use crate::scanner::matcher::{Match, Matcher};
@@ -36,28 +36,33 @@ pub(crate) struct RowRead<'a> {
     aim: &'a mut Aim,
     // What may still be looked at.
     room: usize,
+    // Whether blocks that are not in memory will be loaded.
+    is_loading: bool,
     begun: bool,
 }
 
-/// What came of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What came of it. But for the first the sink is as it was.
+#[derive(Debug)]
 pub(crate) enum Read {
     /// The sink has what there is of the row.
     Whole,
-    /// The sink is as it was; the row is for a scanner.
+    /// These blocks are not in memory.
+    Missed(Miss),
+    /// The row is for a scanner.
     Left,
 }
 
 /// Why a row is not read here.
 enum Halt {
     NotSimple,
+    Missed(Miss),
     Failed(hfile::Error),
 }
 
 impl From<Stop> for Halt {
     fn from(stop: Stop) -> Halt {
         match stop {
-            Stop::Miss(_) => Halt::NotSimple,
+            Stop::Miss(miss) => Halt::Missed(miss),
             Stop::Failed(error) => Halt::Failed(error),
         }
     }
@@ -72,7 +77,12 @@ impl<'a> RowRead<'a> {
         read_point: u64,
         blocks: &'a dyn BlockSource,
     ) -> RowRead<'a> {
-        RowRead { order, row, read_point, blocks, aim, room: ROW_BYTES_MAX, begun: false }
+        RowRead { order, row, read_point, blocks, aim, room: ROW_BYTES_MAX, is_loading: false, begun: false }
+    }
+
+    /// For one who loads what is missed: it is told of the blocks of all files at once, and of those only that may have the row.
+    pub(crate) fn loading(self) -> RowRead<'a> {
+        RowRead { is_loading: true, ..self }
     }
 
     /// Leaves rows that give more than `bytes` to a scanner, which refuses them.
@@ -100,6 +110,9 @@ impl<'a> RowRead<'a> {
             // Who reads the row now tells of it.
             stores[..at].iter_mut().for_each(|plan| plan.reads.forget_row(plan.origin));
             return match halt {
+                // Those of the other stores are not known yet: a scanner loads all at once.
+                Halt::Missed(_) if stores.len() > 1 => Ok(Read::Left),
+                Halt::Missed(miss) => Ok(Read::Missed(miss)),
                 Halt::NotSimple => Ok(Read::Left),
                 Halt::Failed(error) => Err(error),
             };
@@ -221,17 +234,24 @@ impl<'a> RowRead<'a> {
                 && (aimed_at == Some(file.reader().file_id()) || may_have_rows(file, order, row, row))
         };
         let mut files = view.files.iter().rev().filter(wanted).peekable();
-        let mut several = false;
+        let (mut asks, mut missed) = (self.is_loading, Miss::default());
         while let Some(file) = files.next() {
-            several |= files.peek().is_some();
+            asks |= files.peek().is_some();
             // The only file is searched at once: its Bloom filter is of use only where blocks have to be loaded.
             let few = || matcher.qualifiers().filter(|wanted| wanted.len() <= BLOOM_COLUMNS_MAX);
-            if several && !may_have(file.reader(), row, few(), self.blocks, &mut found.asked)? {
-                continue;
+            let may_have = match asks {
+                true => {
+                    may_have(file.reader(), row, few(), self.blocks, &mut found.asked).map_err(Halt::from)
+                }
+                false => Ok(true),
+            };
+            match may_have.and_then(|may_have| if may_have { self.place_in(file) } else { Ok(None) }) {
+                Ok(place) => found.add(place),
+                Err(Halt::Missed(miss)) if self.is_loading => missed.merge(miss),
+                Err(halt) => return Err(halt),
             }
-            found.add(self.place_in(file)?);
         }
-        Ok(())
+        if missed.blocks.is_empty() { Ok(()) } else { Err(Halt::Missed(missed)) }
     }
 
     /// Where the row is in a file; `None` if it is not there.

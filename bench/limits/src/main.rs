@@ -1,4 +1,4 @@
-//! What the machine allows: the bare work that is left of a read when all that makes a database is taken away. Measured
+//! What the machine allows: the bare work that is left of a read or a write when all that makes a database is taken away. Measured
 //! beside the servers (`bench/compare/compare`), so that each figure has its distance to the limit.
 
 mod echo;
@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
 
-/// The bare work under a read
+/// The bare work under reads and writes
 #[derive(Parser)]
 struct Arguments {
     #[command(subcommand)]

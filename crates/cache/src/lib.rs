@@ -200,6 +200,11 @@ impl<V: Weighted + Clone> BlockCache<V> {
         found
     }
 
+    /// So many were not there of those that were [looked for](Self::find), and are loaded.
+    pub fn note_misses(&self, misses: u64) {
+        self.misses.add(misses);
+    }
+
     /// The value of `key`, if it is there. Neither counts nor tells the cache that the value is wanted.
     pub fn peek(&self, key: &BlockKey) -> Option<V> {
         self.cache.peek(key)

@@ -12,15 +12,15 @@ use bytes::Bytes;
 use cell::Cell;
 use cell::query::{CellSelection, FamilyColumns, Get, Scan};
 use cell::region::RegionInfo;
-use hfile::{Block, Miss};
+use hfile::{Block, BlockSource, Miss, Pinned};
 
 use crate::error::{Error, Result};
 use crate::mvcc::ReadGuard;
 use crate::region::Region;
 use crate::region::write::Halt;
 use crate::scanner::{
-    Aim, BlockLoader, Blocks, CellList, FamilyRules, Keep, Limits, Read, RegionScanner, ResultSink, RowPlan,
-    RowRead, Stopped, drive,
+    Aim, BlockLoader, CellList, FamilyRules, Keep, Limits, Read, RegionScanner, ResultSink, RowPlan, RowRead,
+    Stopped, drive,
 };
 use crate::store::RegionView;
 
@@ -185,7 +185,9 @@ impl Region {
     /// Reads a row of few blocks, and loads what is missed: then it is read again from the start, which takes less than a scanner
     /// that can go on. Otherwise `sink` is as it was, and the row is for a scanner.
     async fn read_loading(&self, get: &Get, sink: &mut dyn ResultSink) -> Result<bool> {
-        let mut blocks = Blocks::new(self.services.loader.clone());
+        let loader = &self.services.loader;
+        // It asks for a block several times until it has it: a miss is counted when it is loaded.
+        let mut blocks = Pinned::new(Some(loader.clone() as Arc<dyn BlockSource>));
         let keep = Keep::of_reads(&get.selection);
         for _ in 0..LOADS_MAX {
             let miss = match self.read_from(get, &blocks, sink)? {
@@ -196,7 +198,8 @@ impl Region {
                 Read::Left => return Ok(false),
                 Read::Missed(miss) => miss,
             };
-            let load = self.services.loader.load_missed(&miss, None, keep);
+            loader.note_missed(&miss);
+            let load = loader.load_missed(&miss, None, keep);
             for block in spent::waited(Phase::Disk, &*self.services.env.clock, load).await? {
                 BlockLoader::note_read(&block);
                 blocks.supply(block);
@@ -205,7 +208,7 @@ impl Region {
         Ok(false)
     }
 
-    fn read_from(&self, get: &Get, blocks: &Blocks, sink: &mut dyn ResultSink) -> Result<Read> {
+    fn read_from(&self, get: &Get, blocks: &Pinned, sink: &mut dyn ResultSink) -> Result<Read> {
         self.check_get(get)?;
         let mut plan = self.row_plan(&get.selection);
         let (view, read_point) = self.view_now();

@@ -172,6 +172,11 @@ impl BlockLoader {
         self.vector_numbers.forget(file_id);
     }
 
+    /// Blocks were missed by one who asked without being counted ([`BlockSource`]), and loads them.
+    pub(crate) fn note_missed(&self, miss: &Miss) {
+        self.cache.note_misses(miss.blocks.len() as u64);
+    }
+
     /// A block was read for the call at work.
     pub(crate) fn note_read(block: &Block) {
         spent::used(Use::BlocksRead, 1);
@@ -263,7 +268,8 @@ impl BlockLoader {
     }
 }
 
-/// What is in the cache. A miss does not count: whoever reads from here leaves it to a scanner, which asks again.
+/// What is in the cache. A miss does not count: whoever reads from here leaves it to a scanner, which asks again, or says so
+/// ([`BlockLoader::note_missed`]).
 impl BlockSource for BlockLoader {
     fn block(&self, file: &Arc<Reader>, offset: u64) -> Option<Arc<Block>> {
         self.cache.find(&BlockKey { file_id: file.file_id(), offset }).and_then(Cached::found)

@@ -71,9 +71,16 @@ pub(super) struct Aio {
     under_way: AtomicUsize,
 }
 
+/// What a thread knows of its queue.
+enum OfThread {
+    /// It is there for as long as the thread's runtime has the task that tells of ends.
+    Queue(Weak<Aio>),
+    /// The system refused one, and is not asked again.
+    Refused,
+}
+
 thread_local! {
-    /// The thread's queue, for as long as its runtime has the task that tells of ends.
-    static OF_THREAD: RefCell<Weak<Aio>> = const { RefCell::new(Weak::new()) };
+    static OF_THREAD: RefCell<OfThread> = const { RefCell::new(OfThread::Queue(Weak::new())) };
 }
 
 /// The end of a read: the memory it was to fill, filled as far as it came. Errors are not told apart: whoever wants the
@@ -93,16 +100,18 @@ impl Aio {
     /// runtime, whose only thread this is.
     pub(super) fn of_thread() -> Option<Arc<Aio>> {
         OF_THREAD.with_borrow_mut(|of_thread| {
-            if let Some(aio) = of_thread.upgrade() {
+            let OfThread::Queue(queue) = of_thread else { return None };
+            if let Some(aio) = queue.upgrade() {
                 return Some(aio);
             }
             match Aio::start() {
                 Ok(aio) => {
-                    *of_thread = Arc::downgrade(&aio);
+                    *queue = Arc::downgrade(&aio);
                     Some(aio)
                 }
                 Err(error) => {
-                    tracing::debug!(%error, "no asynchronous reads here: reads of files go through threads");
+                    tracing::info!(%error, "no asynchronous reads on this thread: its reads of files go through others");
+                    *of_thread = OfThread::Refused;
                     None
                 }
             }

@@ -16,7 +16,8 @@ class Outcome:
     def __init__(self, code, text, operations):
         self.code = code
         self.text = text
-        self.troubles = [line for line in text.splitlines() if TROUBLE.search(line)]
+        # An exception is told of by its own line and not by those of its stack, whose methods may be named after one.
+        self.troubles = [line for line in text.splitlines() if TROUBLE.search(line) and not line.startswith("\tat ")]
         timing = re.search(r"duration \]\s+Min: \d+ms\s+Max: (\d+)ms\s+Avg: (\d+)ms", text)
         self.milliseconds = int(timing.group(2)) if timing else None
         self.operations = operations

@@ -84,9 +84,9 @@ def ratios(runs):
     most = max(max(point.ratio(), least) for point, least in zip(points, wanted))
     picture = Picture("Server CPU of a row: HBase over Grampus", WIDTH, TOP + 24 + Bars.height(len(points)) + MARGIN)
     picture.mark(24, 48, "echo")
-    picture.words(38, 52, "what an echo would have")
-    picture.line([(220, 40), (220, 56)], "wanted")
-    picture.words(230, 52, "what is wanted")
+    picture.words(38, 52, "what an echo would have, one that syncs for writes")
+    picture.line([(360, 40), (360, 56)], "wanted")
+    picture.words(370, 52, "what is wanted")
     words = [f"{point.step}, {point.clients} client{'s' * (point.clients != 1)}" for point in points]
     bars = Bars(picture, (16, TOP + 20, WIDTH - 32, 0), words, "times", Linear(most))
     for at, point in enumerate(points):

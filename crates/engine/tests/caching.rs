@@ -81,7 +81,10 @@ fn what_is_read_is_cached_unless_the_family_says_otherwise() {
         assert!(again < first, "blocks that lead to data are cached: {again} of {first} loaded again");
         assert!(loads(&uncached, 0..ROWS).await >= ROWS as u64, "a data block for each row");
         let once = loads(&uncached, 0..ROWS).await;
-        assert!(once < ROWS as u64 * 5 / 4, "{once}: a miss counts once; a row that a block begins with is looked for in two");
+        assert!(
+            once < ROWS as u64 * 5 / 4,
+            "{once}: a miss counts once; a row that a block begins with is looked for in two"
+        );
     });
 }
 

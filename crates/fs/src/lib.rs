@@ -21,6 +21,10 @@ use std::sync::Arc;
 use base::BoxFuture;
 use bytes::Bytes;
 
+/// An append of so many bytes that is synced is best made without [reserved](FileWriter::reserve) zeros: they would be as much
+/// again to write, and what a sync takes more where the file becomes longer is little of its cost.
+pub const LONG_APPEND_BYTES: usize = 32 << 10;
+
 /// How far a [`FileWriter::sync`] reaches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sync {

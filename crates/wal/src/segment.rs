@@ -5,16 +5,13 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use fs::{FilePath, FileSystem, FileWriter, Storage, Sync};
+use fs::{FilePath, FileSystem, FileWriter, LONG_APPEND_BYTES, Storage, Sync};
 
 use crate::entry;
 use crate::header::{self, HEADER_LEN, Previous};
 use crate::key::{KEY_LEN_MAX, encoded_len};
 use crate::mark::{END_MARK, Salt, idle_end_mark, trailer};
 use crate::{CELLS_LEN_MAX, Edit};
-
-/// A group of so many bytes makes the file longer: zeros would be as much again to write, and the sync is little of its cost.
-const LONG_GROUP_BYTES: u64 = 32 << 10;
 
 /// A log file that is being written.
 pub(crate) struct Segment {
@@ -102,7 +99,7 @@ impl Segment {
     // Zeros ahead make syncs cheaper but no promise: on a full disk the group may still have its place.
     async fn reserve_for(&mut self, bytes: u64, reserve: u64) -> fs::Result<()> {
         let len = self.writer.len();
-        if reserve == 0 || bytes >= LONG_GROUP_BYTES || len + bytes <= self.reserved_to {
+        if reserve == 0 || bytes >= LONG_APPEND_BYTES as u64 || len + bytes <= self.reserved_to {
             return Ok(());
         }
         let wanted = bytes.max(reserve);

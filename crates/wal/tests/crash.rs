@@ -45,7 +45,12 @@ impl History {
         let region = (random.next_u64() % REGIONS as u64) as usize;
         let seq_id = self.next_seq_id[region];
         self.next_seq_id[region] += 1 + random.next_u64() % 2;
-        let len = if random.next_u64().is_multiple_of(16) { 5000 } else { 400 };
+        // Some are long enough for a group that goes beyond what is reserved.
+        let len = match random.next_u64() % 64 {
+            0 => 60_000,
+            1..4 => 5000,
+            _ => 400,
+        };
         let mut value = vec![0; (random.next_u64() % len) as usize];
         random.fill(&mut value);
         let cells = cells(&format!("row-{seq_id}"), &value);

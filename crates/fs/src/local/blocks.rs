@@ -12,10 +12,10 @@ use std::os::fd::BorrowedFd;
 use base::pages::{LARGE_PAGE_BYTES, PAGE_BYTES, Pages};
 use rustix::io::{Errno, ReadWriteFlags, pwritev2};
 
+use crate::LONG_APPEND_BYTES;
+
 const BLOCK_BYTES: u64 = PAGE_BYTES as u64;
 
-/// From so many bytes on an append may make the file longer.
-const LONG_BYTES: usize = 32 << 10;
 /// Longer appends go by way of the page cache: there is no memory at hand to copy them to.
 const BYTES_MAX: usize = LARGE_PAGE_BYTES - 2 * PAGE_BYTES;
 
@@ -39,7 +39,7 @@ impl Blocks {
         let whole = self.last.len() + bytes.len();
         let offset = len - self.last.len() as u64;
         let end = offset + whole.next_multiple_of(PAGE_BYTES) as u64;
-        let has_place = end <= reserved || bytes.len() >= LONG_BYTES;
+        let has_place = end <= reserved || bytes.len() >= LONG_APPEND_BYTES;
         if bytes.is_empty() || bytes.len() > BYTES_MAX || !has_place {
             return None;
         }
@@ -147,8 +147,8 @@ mod tests {
     fn what_is_long_may_make_the_file_longer() {
         let mut blocks = Blocks::default();
         blocks.appended(&[1; 10], 0);
-        assert!(blocks.with(&[2; LONG_BYTES - 1], 10, 0).is_none());
-        let aligned = blocks.with(&[2; LONG_BYTES], 10, 0).unwrap();
-        assert_eq!(aligned.end(), LONG_BYTES as u64 + BLOCK_BYTES);
+        assert!(blocks.with(&[2; LONG_APPEND_BYTES - 1], 10, 0).is_none());
+        let aligned = blocks.with(&[2; LONG_APPEND_BYTES], 10, 0).unwrap();
+        assert_eq!(aligned.end(), LONG_APPEND_BYTES as u64 + BLOCK_BYTES);
     }
 }

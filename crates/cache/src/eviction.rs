@@ -1,6 +1,7 @@
 //! Counts what is evicted, and lets it go outside of the cache's lock.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use base::metrics::Counter;
 use quick_cache::Lifecycle;
@@ -8,15 +9,41 @@ use quick_cache::Lifecycle;
 use crate::keeping::Keeping;
 use crate::{BlockKey, Weighted};
 
+/// Turns of one cache at most, before its numbers are another's: more than it has.
+const TURNS_MAX: u64 = 1 << 40;
+
 #[derive(Clone)]
 pub(crate) struct Evictions {
     count: Arc<Counter>,
+    turns: Arc<Turns>,
     keeping: Arc<Keeping>,
 }
 
+/// Which turn it is, and what is left of it.
+struct Turns {
+    turn: AtomicU64,
+    evicted: AtomicU64,
+    // So many evictions are a turn.
+    len: u64,
+}
+
 impl Evictions {
-    pub(crate) fn new(keeping: Arc<Keeping>) -> Evictions {
-        Evictions { count: Arc::default(), keeping }
+    /// A turn is `turn_len` evictions.
+    pub(crate) fn new(keeping: Arc<Keeping>, turn_len: u64) -> Evictions {
+        static CACHES: AtomicU64 = AtomicU64::new(0);
+        let turn = CACHES.fetch_add(1, Relaxed).wrapping_mul(TURNS_MAX);
+        let turns = Turns { turn: AtomicU64::new(turn), evicted: AtomicU64::new(0), len: turn_len };
+        Evictions { count: Arc::default(), turns: Arc::new(turns), keeping }
+    }
+
+    #[inline]
+    pub(crate) fn turn(&self) -> u64 {
+        self.turns.turn.load(Relaxed)
+    }
+
+    /// The next turn begins.
+    pub(crate) fn end_turn(&self) {
+        self.turns.turn.fetch_add(1, Relaxed);
     }
 
     pub(crate) fn count(&self) -> u64 {
@@ -38,6 +65,9 @@ impl<V: Weighted> Lifecycle<BlockKey, V> for Evictions {
 
     fn on_evict(&self, gone: &mut Vec<V>, _key: BlockKey, value: V) {
         self.count.increment();
+        if self.turns.evicted.fetch_add(1, Relaxed).is_multiple_of(self.turns.len) {
+            self.end_turn();
+        }
         self.keeping.goes(&value);
         gone.push(value);
     }

@@ -50,6 +50,9 @@ pub enum Class {
     Guide,
 }
 
+/// How often a value that is found counts, at most, as long as nothing is evicted (quick_cache's `MAX_F`).
+pub const FINDS_COUNTED: u64 = 2;
+
 /// Kinds of values that a cache can tell apart when it counts.
 pub const KINDS: usize = 16;
 
@@ -98,6 +101,8 @@ const SHARD_BYTES_MIN: u64 = 16 << 20;
 const SHARDS_A_CORE: usize = 4;
 // HBase's default block is 64 KiB; index and small blocks pull the average down.
 const USUAL_BLOCK_BYTES: u64 = 32 << 10;
+// The part of the values, as 1/n, that is evicted in a turn.
+const TURNS_A_ROUND: usize = 16;
 
 #[derive(Clone)]
 struct ByWeight;
@@ -167,7 +172,7 @@ impl<V: Weighted + Clone> BlockCache<V> {
             .build()
             .expect("capacity and number of items are given");
         let keeping = Arc::new(Keeping::new(capacity_bytes, shards));
-        let evictions = Evictions::new(keeping.clone());
+        let evictions = Evictions::new(keeping.clone(), (items / TURNS_A_ROUND).max(1) as u64);
         let cache = Cache::with_options(options, ByWeight, DefaultHashBuilder::default(), evictions.clone());
         BlockCache {
             cache,
@@ -198,6 +203,22 @@ impl<V: Weighted + Clone> BlockCache<V> {
             self.hits.increment(|of| &of[value.kind()]);
         }
         found
+    }
+
+    /// Which turn it is: a few evictions, and no turn of another cache has its number.
+    ///
+    /// Who goes next is decided by what was [found](Self::find) before. To find a value [a few times](FINDS_COUNTED) in a turn is
+    /// enough for that: who remembers in which turn he found it, without holding it, may have it again by himself, if it is still
+    /// there, and [says so](Self::note_hit).
+    #[inline]
+    pub fn turn(&self) -> u64 {
+        self.evictions.turn()
+    }
+
+    /// A value of this kind was asked for, and was remembered from this [turn](Self::turn).
+    #[inline]
+    pub fn note_hit(&self, kind: usize) {
+        self.hits.increment(|of| &of[kind]);
     }
 
     /// So many were not there of those that were [looked for](Self::find), and are loaded.
@@ -265,6 +286,7 @@ impl<V: Weighted + Clone> BlockCache<V> {
             }
             stays
         });
+        self.evictions.end_turn();
     }
 
     /// Drops all values.
@@ -273,6 +295,7 @@ impl<V: Weighted + Clone> BlockCache<V> {
             self.keeping.goes(value);
             false
         });
+        self.evictions.end_turn();
     }
 
     /// Changes the capacity; a smaller one evicts at once. The number of shards, and with it the largest value that

@@ -322,3 +322,23 @@ fn who_leaves_a_miss_to_another_counts_none() {
     assert!(cache.find(&key).is_some() && cache.get(&key).is_some());
     assert_eq!((cache.stats().hits, cache.stats().misses), (2, 1));
 }
+
+#[test]
+fn a_turn_ends_with_evictions_and_no_two_caches_share_one() {
+    let (cache, other) = (BlockCache::new(1 << 20), BlockCache::<Bytes>::new(1 << 20));
+    let first = cache.turn();
+    assert_ne!(first, other.turn());
+    (0..100).for_each(|offset| cache.insert(key(1, offset), block(1_000)));
+    assert_eq!((cache.turn(), cache.stats().evictions), (first, 0), "nothing had to go");
+    let (mut turns, mut last) = (0, first);
+    for offset in 0..10_000 {
+        cache.insert(key(2, offset), block(10_000));
+        turns += u64::from(std::mem::replace(&mut last, cache.turn()) != last);
+    }
+    // A small part of what is there goes in one.
+    let (evictions, entries) = (cache.stats().evictions, cache.stats().entries);
+    assert!(evictions > 9_000 && evictions / turns <= entries / 4, "{evictions} in {turns} turns");
+    cache.evict_file(2);
+    assert_ne!(cache.turn(), last, "what is gone is not found");
+    assert_ne!(cache.turn(), other.turn());
+}

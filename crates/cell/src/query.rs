@@ -137,6 +137,7 @@ impl GetsAlike {
     ///
     /// # Panics
     /// If the message ends before.
+    #[inline]
     pub fn push(&mut self, at: Range<usize>) {
         assert!(at.start <= at.end && at.end <= self.message.len(), "a row outside of its message");
         self.others.push(at);
@@ -152,6 +153,12 @@ impl GetsAlike {
     #[inline]
     pub fn first(&self) -> &Get {
         &self.first
+    }
+
+    /// The row of the last of them.
+    #[inline]
+    pub fn last_row(&self) -> &[u8] {
+        self.row(self.others.len())
     }
 
     /// The row of the one at `at`.

@@ -139,6 +139,15 @@ impl StoreView {
         StoreView { active, snapshot: None, files: in_order(files) }
     }
 
+    /// The file, if it is the only one.
+    #[inline]
+    pub(crate) fn only_file(&self) -> Option<&Arc<StoreFile>> {
+        match &self.files[..] {
+            [file] => Some(file),
+            _ => None,
+        }
+    }
+
     /// What the rows of the newest file that has several rows begin with.
     pub(crate) fn common_of_rows(&self) -> Option<&[u8]> {
         let readers = self.files.iter().rev().map(|file| file.reader());

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use base::compression::Algorithm;
 use bytes::Bytes;
-use cell::{CellOrder, KeyBuf};
+use cell::CellOrder;
 
 use crate::block::position::Position;
 use crate::block::{Block, BlockFormat};
@@ -67,12 +67,12 @@ fn walk(block: &Arc<Block>, order: CellOrder) {
         let cell = at.cell().expect("a position at a cell");
         assert!(previous.as_deref().is_none_or(|previous| order.compare_keys(previous, cell.key).is_le()));
         let marks = block.prefetch_search(cell.row());
-        let likely = block.prefetch_cell(cell.row(), marks);
+        let likely = block.likely_cell(cell.row(), marks);
+        likely.into_iter().for_each(|likely| block.prefetch_cell(likely));
         let behind = sought.seek(Arc::clone(block), order, cell.key).expect("the key of a cell is found");
         assert!(behind.is_none(), "a cell is not behind the last one");
         for likely in [None, likely] {
-            let front = KeyBuf::first_on_row(cell.row());
-            match Run::of_row(Arc::clone(block), likely, order, &front)
+            match Run::of_row(Arc::clone(block), likely, order, cell.row())
                 .expect("an accepted block is searched")
             {
                 Row::Run(run) => {

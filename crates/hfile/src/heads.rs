@@ -13,28 +13,51 @@ use std::ops::Range;
 use cell::CellOrder;
 use cell::key::common_len;
 
-/// Bytes of a head.
-const HEAD_LEN: usize = 4;
-/// Parts of a run, between which heads are at hand: as many of these as fit a line of the processor's cache.
+/// Parts of a run, between which heads are at hand: as many of these as fit a line of the processor's cache or two.
 const PARTS: usize = 16;
+
+/// A head as a number: the longer it is, the more rows it tells apart, and the more memory it takes.
+pub(crate) trait Head: Copy + Default + Ord {
+    /// The first bytes of `rest`, and zeros for those that it has not.
+    fn of(rest: &[u8]) -> Self;
+}
+
+macro_rules! impl_head {
+    ($number:ty) => {
+        impl Head for $number {
+            #[inline]
+            fn of(rest: &[u8]) -> $number {
+                const LEN: usize = size_of::<$number>();
+                if let Some(head) = rest.first_chunk::<LEN>() {
+                    return <$number>::from_be_bytes(*head);
+                }
+                let mut head = [0; LEN];
+                head[..rest.len()].copy_from_slice(rest);
+                <$number>::from_be_bytes(head)
+            }
+        }
+    };
+}
+impl_head!(u32);
+impl_head!(u64);
 
 /// Which bytes of the rows of a run are their heads, and the heads at hand.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Heads {
+pub(crate) struct Heads<H> {
     // Where the head is; nowhere if rows are not ordered as bytes are.
     at: Option<usize>,
     // Heads of the first rows of all parts but the first.
-    posts: [u32; PARTS - 1],
+    posts: [H; PARTS - 1],
 }
 
-impl Heads {
+impl<H: Head> Heads<H> {
     /// All heads are the same, and say nothing.
-    pub(crate) fn none() -> Heads {
-        Heads { at: None, posts: [0; PARTS - 1] }
+    pub(crate) fn none() -> Heads<H> {
+        Heads { at: None, posts: [H::default(); PARTS - 1] }
     }
 
     /// Those of a run from row `first` to row `last`. None are at hand before [`set_posts`](Self::set_posts).
-    pub(crate) fn of_rows(order: CellOrder, first: &[u8], last: &[u8]) -> Heads {
+    pub(crate) fn of_rows(order: CellOrder, first: &[u8], last: &[u8]) -> Heads<H> {
         match order {
             CellOrder::Plain => Heads { at: Some(common_len(first, last)), ..Heads::none() },
             _ => Heads::none(),
@@ -42,22 +65,16 @@ impl Heads {
     }
 
     /// Takes heads at hand, of `len` rows; `head_at` gives them, in order.
-    pub(crate) fn set_posts(&mut self, len: usize, head_at: impl Fn(usize) -> u32) {
+    pub(crate) fn set_posts(&mut self, len: usize, head_at: impl Fn(usize) -> H) {
         for (part, post) in (1..).zip(&mut self.posts) {
-            *post = if len == 0 { 0 } else { head_at(start_of(part, len)) };
+            *post = if len == 0 { H::default() } else { head_at(start_of(part, len)) };
         }
     }
 
     /// The head of a row. Of two rows of the run the lesser one has not the greater head.
     #[inline]
-    pub(crate) fn head(&self, row: &[u8]) -> u32 {
-        let rest = self.at.and_then(|at| row.get(at..)).unwrap_or_default();
-        if let Some(head) = rest.first_chunk::<HEAD_LEN>() {
-            return u32::from_be_bytes(*head);
-        }
-        let mut head = [0; HEAD_LEN];
-        head[..rest.len()].copy_from_slice(rest);
-        u32::from_be_bytes(head)
+    pub(crate) fn head(&self, row: &[u8]) -> H {
+        H::of(self.at.and_then(|at| row.get(at..)).unwrap_or_default())
     }
 
     /// Whether `row` begins with what all rows of the run have in common, of which `of_run` is one. Of such a row heads say
@@ -70,7 +87,7 @@ impl Heads {
     /// Which of the `len` rows have the head that `row` has; `head_at` gives theirs, in order. Those in front are
     /// lesser rows, those behind are greater ones, if `row` begins as they do.
     #[inline]
-    pub(crate) fn alike(&self, row: &[u8], len: usize, head_at: impl Fn(usize) -> u32) -> Range<usize> {
+    pub(crate) fn alike(&self, row: &[u8], len: usize, head_at: impl Fn(usize) -> H) -> Range<usize> {
         let head = self.head(row);
         let part = self.part_of(head, len);
         let start = first_in(part, |at| head_at(at) >= head);
@@ -79,12 +96,7 @@ impl Heads {
 
     /// The first of the rows that [`alike`](Self::alike) gives, searched for in the [part](Self::part) where it is.
     #[inline]
-    pub(crate) fn first_alike(
-        &self,
-        row: &[u8],
-        part: Range<usize>,
-        head_at: impl Fn(usize) -> u32,
-    ) -> usize {
+    pub(crate) fn first_alike(&self, row: &[u8], part: Range<usize>, head_at: impl Fn(usize) -> H) -> usize {
         let head = self.head(row);
         first_in(part, |at| head_at(at) >= head)
     }
@@ -96,7 +108,7 @@ impl Heads {
     }
 
     #[inline]
-    fn part_of(&self, head: u32, len: usize) -> Range<usize> {
+    fn part_of(&self, head: H, len: usize) -> Range<usize> {
         let lesser = self.posts.iter().filter(|post| **post < head).count();
         let start = if lesser == 0 { 0 } else { start_of(lesser, len) + 1 };
         let end = if lesser == PARTS - 1 { len } else { start_of(lesser + 1, len) };
@@ -163,7 +175,7 @@ mod tests {
             for alike in 1..5 {
                 // Runs of the same head, at the ends and in the middle.
                 let of: Vec<u32> = (0..len).map(|at| 10 * (at / alike)).collect();
-                let mut heads = Heads { at: Some(0), ..Heads::none() };
+                let mut heads: Heads<u32> = Heads { at: Some(0), ..Heads::none() };
                 heads.set_posts(of.len(), |at| of[at]);
                 for head in 0..10 * len + 10 {
                     let (start, end) =
@@ -182,7 +194,7 @@ mod tests {
     fn rows_with_like_heads_are_what_is_left() {
         let rows: Vec<Vec<u8>> =
             (0..500_u32).map(|number| format!("user{:06}", number * number).into_bytes()).collect();
-        let mut heads = Heads::of_rows(CellOrder::Plain, &rows[0], &rows[499]);
+        let mut heads: Heads<u32> = Heads::of_rows(CellOrder::Plain, &rows[0], &rows[499]);
         let of: Vec<u32> = rows.iter().map(|row| heads.head(row)).collect();
         assert!(of.is_sorted());
         assert!(rows.iter().all(|row| heads.tell_of(row, &rows[7])));
@@ -205,9 +217,11 @@ mod tests {
 
     #[test]
     fn short_rows_and_other_orders() {
-        let heads = Heads::of_rows(CellOrder::Plain, b"a", b"ab\0\0\0z");
+        let heads: Heads<u32> = Heads::of_rows(CellOrder::Plain, b"a", b"ab\0\0\0z");
         assert_eq!((heads.head(b"a"), heads.head(b"ab")), (0, 0x6200_0000));
-        let none = Heads::of_rows(CellOrder::Meta, b"a,,1", b"b,,1");
+        let longer: Heads<u64> = Heads::of_rows(CellOrder::Plain, b"a", b"ab\0\0\0z");
+        assert_eq!(longer.head(b"ab\0\0\0z"), 0x6200_0000_7a00_0000);
+        let none: Heads<u32> = Heads::of_rows(CellOrder::Meta, b"a,,1", b"b,,1");
         assert!(!none.tell_of(b"a,,1", b"a,,1"));
         assert_eq!(none.alike(b"b,,1", 2, |_| none.head(b"a,,1")), 0..2);
     }

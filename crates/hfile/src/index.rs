@@ -28,10 +28,11 @@ pub(crate) const MIDDLE_LEN: usize = 8 + 4 + 4;
 #[derive(Debug)]
 pub(crate) struct Index {
     payload: Bytes,
-    heads: Heads,
+    heads: Heads<u64>,
     entries: Box<[Entry]>,
-    // Of the rows of the entries' keys; apart, so that a search looks at few lines of memory. As many as entries, or none.
-    row_heads: Box<[u32]>,
+    // Of the rows of the entries' keys; apart, so that a search looks at few lines of memory. As many as entries, or none. Long ones:
+    // rows of a file have less in common than those of a block, and a key that has to be compared is waited for.
+    row_heads: Box<[u64]>,
 }
 
 #[derive(Clone, Copy, Debug)]

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use cell::{Cell, CellOrder, key};
+use cell::{Cell, CellOrder, KeyBuf, key};
 
 use crate::block::plain::Span;
 use crate::block::{Block, Body};
@@ -36,21 +36,21 @@ pub enum Row {
 }
 
 impl Run {
-    /// The row of `key`, which is in front of all its cells, where no cell in front of `block` can be of it. `likely` is what
-    /// [`Block::prefetch_cell`] gave for the row, if it was asked.
+    /// The cells of `row`, where no cell in front of `block` can be of it. `likely` is what [`Block::likely_cell`] gave for
+    /// the row, if it was asked.
     pub(crate) fn of_row(
         block: Arc<Block>,
         likely: Option<usize>,
         order: CellOrder,
-        key: &[u8],
+        row: &[u8],
     ) -> Parsed<Row> {
         let Body::Plain(cells) = block.body() else { return Ok(Row::Unknown) };
         let payload = block.payload();
-        let place = match cells.row_between_marks(payload, likely, key)? {
+        let place = match cells.row_between_marks(payload, likely, row)? {
             Some(place) => place,
-            None => match cells.seek(payload, likely, order, key)? {
+            None => match cells.seek(payload, likely, order, &KeyBuf::first_on_row(row))? {
                 None => return Ok(Row::Unknown),
-                Some(span) if key::row(span.key(payload)) != key::row(key) => return Ok(Row::Absent),
+                Some(span) if key::row(span.key(payload)) != row => return Ok(Row::Absent),
                 Some(span) => (span, cells.last_row_start()),
             },
         };
@@ -69,7 +69,7 @@ impl Run {
         if !stop.is_empty()
             && order.compare_rows(key::row(cells.span(payload, end)?.key(payload)), stop).is_gt()
         {
-            end = cells.seek_start(payload, order, &cell::KeyBuf::first_on_row(stop))?;
+            end = cells.seek_start(payload, order, &KeyBuf::first_on_row(stop))?;
         }
         Ok((span.start() < end).then(|| Run { block: block.clone(), span, end }))
     }

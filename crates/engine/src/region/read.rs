@@ -139,7 +139,7 @@ impl Region {
         self.check_get(get)?;
         let mut plan = self.row_plan(&get.selection);
         let (view, read_point) = self.view_now();
-        let read = self.read_row(&get.row, &mut plan, &mut Aim::at_row(&get.row), &view, read_point, sink)?;
+        let read = self.read_row(&get.row, &mut plan, &mut Aim::default(), &view, read_point, sink)?;
         plan.tell_reads(&self.store_counts);
         Ok(matches!(read, Read::Whole))
     }
@@ -212,7 +212,7 @@ impl Region {
         self.check_get(get)?;
         let mut plan = self.row_plan(&get.selection);
         let (view, read_point) = self.view_now();
-        let mut aim = Aim::at_row(&get.row);
+        let mut aim = Aim::default();
         let read = RowRead::new(&get.row, &mut aim, self.table.order(), read_point, blocks).loading();
         let read = read.row_bytes_max(self.options().row_bytes_max).read(&mut plan, &view.stores, sink)?;
         plan.tell_reads(&self.store_counts);
@@ -306,8 +306,8 @@ impl Region {
     ) -> std::result::Result<CellList, Halt> {
         let view = self.view.load();
         let mut found = CellList::default();
-        let (mut plan, mut aim) = (self.row_plan(&get.selection), Aim::at_row(&get.row));
-        let read = self.read_row(&get.row, &mut plan, &mut aim, &view, u64::MAX, &mut found)?;
+        let mut plan = self.row_plan(&get.selection);
+        let read = self.read_row(&get.row, &mut plan, &mut Aim::default(), &view, u64::MAX, &mut found)?;
         if matches!(read, Read::Whole) {
             self.instruments.note_rows_scanned(1);
             plan.tell_reads(&self.store_counts);

@@ -3,6 +3,7 @@
 mod cached;
 mod drive;
 mod file_ids;
+mod near;
 mod runs;
 
 use std::future::{Future, poll_fn};
@@ -272,7 +273,18 @@ impl BlockLoader {
 /// ([`BlockLoader::note_missed`]).
 impl BlockSource for BlockLoader {
     fn block(&self, file: &Arc<Reader>, offset: u64) -> Option<Arc<Block>> {
-        self.cache.find(&BlockKey { file_id: file.file_id(), offset }).and_then(Cached::found)
+        let (key, turn) = (BlockKey { file_id: file.file_id(), offset }, self.cache.turn());
+        if let Some(block) = near::find(key, turn) {
+            self.cache.note_hit(block.kind() as usize);
+            return Some(cached::found(block));
+        }
+        let block = self.cache.find(&key).and_then(Cached::found)?;
+        near::note(key, turn, &block);
+        Some(block)
+    }
+
+    fn prefetch(&self, file_id: u64, offset: u64) {
+        near::prefetch(BlockKey { file_id, offset });
     }
 }
 

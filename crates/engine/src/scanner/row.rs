@@ -8,10 +8,11 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use cell::{Cell, CellOrder, CellType, key};
+use cell::{Cell, CellOrder, CellType};
 use hfile::{BlockSource, FiltersAsked, LARGE_VALUE_LEN, Miss, Row, Run, Stop};
 
 use crate::instruments::Origin;
+use crate::memstore::Memstore;
 use crate::scanner::matcher::{Match, Matcher};
 use crate::scanner::merge::{Merge, set_first_on_column, set_first_on_row, set_last_on_column};
 use crate::scanner::row_plan::{Qualifiers, RowPlan, StorePlan};
@@ -31,9 +32,13 @@ const CELL_COST: usize = 32;
 pub(crate) struct RowRead<'a> {
     order: CellOrder,
     row: &'a [u8],
+    // The key in front of all that the row has, once it was asked for.
+    start: Vec<u8>,
     read_point: u64,
     blocks: &'a dyn BlockSource,
+    // Where the row is in a file, and the file in which it was sought so in vain.
     aim: &'a mut Aim,
+    unknown_in: Option<u64>,
     // What may still be looked at.
     room: usize,
     // Whether blocks that are not in memory will be loaded.
@@ -69,7 +74,7 @@ impl From<Stop> for Halt {
 }
 
 impl<'a> RowRead<'a> {
-    /// Reads the row, which was aimed at, as it is at `read_point`.
+    /// Reads the row as it is at `read_point`; `aim` was aimed at it, or at nothing.
     pub(crate) fn new(
         row: &'a [u8],
         aim: &'a mut Aim,
@@ -77,7 +82,9 @@ impl<'a> RowRead<'a> {
         read_point: u64,
         blocks: &'a dyn BlockSource,
     ) -> RowRead<'a> {
-        RowRead { order, row, read_point, blocks, aim, room: ROW_BYTES_MAX, is_loading: false, begun: false }
+        let (start, room) = (Vec::new(), ROW_BYTES_MAX);
+        let (unknown_in, is_loading, begun) = (None, false, false);
+        RowRead { order, row, start, read_point, blocks, aim, unknown_in, room, is_loading, begun }
     }
 
     /// For one who loads what is missed: it is told of the blocks of all files at once, and of those only that may have the row.
@@ -100,7 +107,21 @@ impl<'a> RowRead<'a> {
         views: &[StoreView],
         sink: &mut dyn ResultSink,
     ) -> Result<Read, hfile::Error> {
-        let Some(stores) = plan.stores() else { return Ok(Read::Left) };
+        let (Some(stores), start) = plan.parts() else { return Ok(Read::Left) };
+        self.start = std::mem::take(start);
+        let read = self.read_stores(stores, views, sink);
+        // Its memory is used again.
+        *start = self.start;
+        start.clear();
+        read
+    }
+
+    fn read_stores(
+        &mut self,
+        stores: &mut [StorePlan],
+        views: &[StoreView],
+        sink: &mut dyn ResultSink,
+    ) -> Result<Read, hfile::Error> {
         for at in 0..stores.len() {
             let plan = &mut stores[at];
             let Err(halt) = self.read_store(plan, &views[plan.store], sink) else { continue };
@@ -129,6 +150,36 @@ impl<'a> RowRead<'a> {
         view: &StoreView,
         sink: &mut dyn ResultSink,
     ) -> Result<(), Halt> {
+        let origin = match self.find_alone(plan, view) {
+            Row::Run(run) => self.write(self.cells_of_run(run), &mut plan.matcher, sink)?,
+            Row::Absent => Origin::Nowhere,
+            Row::Unknown => return self.read_places(plan, view, sink),
+        };
+        plan.origin = origin;
+        plan.reads.note_row(origin);
+        Ok(())
+    }
+
+    /// What the only file of a store has of the row, where the memstores have nothing that is wanted: the quick way.
+    fn find_alone(&mut self, plan: &StorePlan, view: &StoreView) -> Row {
+        let may_have = |memstore: &Arc<Memstore>| memstore.may_have_time(plan.range, plan.oldest);
+        let Some(file) = view.only_file().filter(|_| !self.is_loading) else { return Row::Unknown };
+        if may_have(&view.active)
+            || view.snapshot.as_ref().is_some_and(may_have)
+            || !may_have_time(file.reader(), plan.range, plan.oldest)
+        {
+            return Row::Unknown;
+        }
+        self.row_in(file)
+    }
+
+    /// The same with a look at all that the store has.
+    fn read_places(
+        &mut self,
+        plan: &mut StorePlan,
+        view: &StoreView,
+        sink: &mut dyn ResultSink,
+    ) -> Result<(), Halt> {
         let mut found = Found::default();
         self.find_in_memstores(plan, view, &mut found)?;
         if let Some(source) = self.take_newest(plan, view, &mut found)? {
@@ -142,12 +193,12 @@ impl<'a> RowRead<'a> {
         }
         self.find_in_files(plan, view, &mut found)?;
         let matcher = &mut plan.matcher;
-        let (order, blocks, target) = (self.order, self.blocks, Vec::new());
+        let (order, blocks) = (self.order, self.blocks);
         let asked = found.asked;
         let origin = match found.first {
             None => Origin::Nowhere,
             Some(Place::Run(run, _)) if found.others.is_empty() => {
-                self.write(RunCells { run, order, target }, matcher, sink)?
+                self.write(self.cells_of_run(run), matcher, sink)?
             }
             Some(Place::Source(source)) if found.others.is_empty() => {
                 self.write(self.cells_of(source), matcher, sink)?
@@ -167,7 +218,7 @@ impl<'a> RowRead<'a> {
 
     /// Finds which memstores have cells of the row.
     fn find_in_memstores<'v>(
-        &self,
+        &mut self,
         plan: &StorePlan,
         view: &'v StoreView,
         found: &mut Found<'v>,
@@ -256,28 +307,46 @@ impl<'a> RowRead<'a> {
 
     /// Where the row is in a file; `None` if it is not there.
     fn place_in<'v>(&mut self, file: &'v StoreFile) -> Result<Option<Place<'v>>, Halt> {
-        if file.half().is_none() && all_visible(file.reader(), self.read_point) {
-            let aim = self.aim.file.take_if(|aim| aim.file_id() == file.reader().file_id());
-            let aim = aim.or_else(|| hfile::Aim::at(file.reader(), &self.aim.target, self.blocks));
-            match aim.map_or(Row::Unknown, |aim| aim.row(&self.aim.target)) {
-                Row::Run(run) => return Ok(Some(Place::Run(run, file))),
-                Row::Absent => return Ok(None),
-                Row::Unknown => {}
-            }
+        match self.row_in(file) {
+            Row::Run(run) => Ok(Some(Place::Run(run, file))),
+            Row::Absent => Ok(None),
+            Row::Unknown => self.settled(Source::file(file, self.read_point, None)),
         }
-        self.settled(Source::file(file, self.read_point, None))
+    }
+
+    /// What a file has of the row, if that is in one block that is in memory.
+    fn row_in(&mut self, file: &StoreFile) -> Row {
+        let reader = file.reader();
+        let file_id = reader.file_id();
+        if file.half().is_some() || !all_visible(reader, self.read_point) || self.unknown_in == Some(file_id)
+        {
+            return Row::Unknown;
+        }
+        let aim = self.aim.take_if_at(file_id).or_else(|| {
+            let mut aim = hfile::Aim::at(reader, self.row, self.blocks)?;
+            aim.take_block(reader, self.blocks);
+            Some(aim)
+        });
+        let row = aim.map_or(Row::Unknown, |aim| aim.row(self.row));
+        if matches!(row, Row::Unknown) {
+            self.unknown_in = Some(file_id);
+        }
+        row
     }
 
     /// Sends a source to the row; `None` if it has none of its cells.
-    fn settled<'v>(&self, mut source: Source) -> Result<Option<Place<'v>>, Halt> {
+    fn settled<'v>(&mut self, mut source: Source) -> Result<Option<Place<'v>>, Halt> {
+        if self.start.is_empty() {
+            set_first_on_row(&mut self.start, self.row);
+        }
         source.order(Order::Seek);
-        source.settle(self.order, &self.aim.target, self.blocks)?;
+        source.settle(self.order, &self.start, self.blocks)?;
         let is_there = source.cell().is_some_and(|cell| cell.row() == self.row);
         Ok(is_there.then_some(Place::Source(source)))
     }
 
     /// What a merge can read, where there are several.
-    fn source_of(&self, place: Place<'_>) -> Result<Source, Halt> {
+    fn source_of(&mut self, place: Place<'_>) -> Result<Source, Halt> {
         match place {
             Place::Source(source) => Ok(source),
             Place::Run(_, file) => match self.settled(Source::file(file, self.read_point, None))? {
@@ -285,6 +354,10 @@ impl<'a> RowRead<'a> {
                 _ => Err(Halt::NotSimple),
             },
         }
+    }
+
+    fn cells_of_run(&self, run: Run) -> RunCells {
+        RunCells { run, order: self.order, target: Vec::new() }
     }
 
     fn cells_of(&self, source: Source) -> SourceCells<'a> {
@@ -486,48 +559,28 @@ impl RowCells for MergedCells<'_> {
     }
 }
 
-/// A row that is about to be read, and where it is, most likely.
+/// Where a row is that is about to be read, most likely.
 #[derive(Default)]
 pub(crate) struct Aim {
-    // The key in front of all that the row has.
-    target: Vec<u8>,
     file: Option<hfile::Aim>,
 }
 
 impl Aim {
-    /// Nothing is known of where the row is.
-    pub(crate) fn at_row(row: &[u8]) -> Aim {
-        let mut aim = Aim { target: Vec::with_capacity(64 + row.len()), file: None };
-        aim.set_row(row);
-        aim
+    /// Finds the block of `row` in the store that is read first, where that has one file only.
+    pub(crate) fn at(row: &[u8], first: Option<&StoreView>, blocks: &dyn BlockSource) -> Aim {
+        let file = first.and_then(StoreView::only_file).filter(|file| file.half().is_none());
+        Aim { file: file.and_then(|file| hfile::Aim::at(file.reader(), row, blocks)) }
     }
 
-    /// The same for one that was at another row, or at none.
-    pub(crate) fn set_row(&mut self, row: &[u8]) {
-        set_first_on_row(&mut self.target, row);
-        self.file = None;
-    }
-
-    /// Finds the block of `row` in the store that is read first, where that has one file only, and asks the processor for it.
-    pub(crate) fn set_block(&mut self, row: &[u8], first: Option<&StoreView>, blocks: &dyn BlockSource) {
-        self.set_row(row);
-        if let Some(view) = first
-            && let [file] = &view.files[..]
-            && file.half().is_none()
-        {
-            self.file = hfile::Aim::at(file.reader(), &self.target, blocks);
-        }
-    }
-
-    /// The file in which the block was found.
-    fn file_id(&self) -> Option<u64> {
-        self.file.as_ref().map(hfile::Aim::file_id)
-    }
-
-    /// Whether it is at `row`.
+    /// Takes the block, if it is in memory, and asks the processor for it.
     #[inline]
-    pub(crate) fn is_at(&self, row: &[u8]) -> bool {
-        !self.target.is_empty() && key::row(&self.target) == row
+    pub(crate) fn take_block(&mut self, first: Option<&StoreView>, blocks: &dyn BlockSource) {
+        if let Some(aim) = &mut self.file
+            && let Some(file) = first.and_then(StoreView::only_file)
+            && file.reader().file_id() == aim.file_id()
+        {
+            aim.take_block(file.reader(), blocks);
+        }
     }
 
     /// Asks the processor for what a search of the block looks at.
@@ -538,11 +591,30 @@ impl Aim {
         }
     }
 
-    /// Asks the processor for the row's first cell.
+    /// Finds the row's first cell in the block.
     #[inline]
-    pub(crate) fn prefetch_cell(&mut self, row: &[u8]) {
+    pub(crate) fn find_cell(&mut self, row: &[u8]) {
         if let Some(file) = &mut self.file {
-            file.prefetch_cell(row);
+            file.find_cell(row);
         }
+    }
+
+    /// Asks the processor for that cell.
+    #[inline]
+    pub(crate) fn prefetch_cell(&self) {
+        if let Some(file) = &self.file {
+            file.prefetch_cell();
+        }
+    }
+
+    /// The file in which the block was found.
+    fn file_id(&self) -> Option<u64> {
+        self.file.as_ref().map(hfile::Aim::file_id)
+    }
+
+    /// The aim, if it is at `file`.
+    #[inline]
+    fn take_if_at(&mut self, file_id: u64) -> Option<hfile::Aim> {
+        self.file.take_if(|aim| aim.file_id() == file_id)
     }
 }

@@ -15,6 +15,8 @@ use crate::scanner::rules::FamilyRules;
 pub(crate) struct RowPlan {
     // Those that are wanted, in order; `None` if rows are for a scanner.
     stores: Option<Vec<StorePlan>>,
+    // Memory for the key in front of a row, used again for each.
+    start: Vec<u8>,
 }
 
 /// How the part of a row is read that is in one store.
@@ -57,7 +59,7 @@ impl RowPlan {
             let Some(stores) = &mut stores else { break };
             stores.push(StorePlan::of(selection, qualifiers, store, rules, now_ms));
         }
-        RowPlan { stores }
+        RowPlan { stores, start: Vec::new() }
     }
 
     /// The first of the region's stores that is read.
@@ -73,8 +75,9 @@ impl RowPlan {
         }
     }
 
-    pub(super) fn stores(&mut self) -> Option<&mut [StorePlan]> {
-        self.stores.as_deref_mut()
+    /// How the row is read in each of the stores that are wanted, and memory for the key in front of it.
+    pub(super) fn parts(&mut self) -> (Option<&mut [StorePlan]>, &mut Vec<u8>) {
+        (self.stores.as_deref_mut(), &mut self.start)
     }
 }
 

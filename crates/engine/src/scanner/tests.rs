@@ -10,6 +10,7 @@
 mod costs;
 mod limits;
 mod model;
+mod near;
 mod retention;
 mod ways;
 mod write_order;

@@ -169,7 +169,7 @@ impl Block {
     }
 
     /// Asks the processor for what a seek to `row` looks at first. Quick once what [`prefetch`](Self::prefetch) asked for has
-    /// come. Gives what [`prefetch_cell`](Self::prefetch_cell) needs not search again.
+    /// come. Gives what [`likely_cell`](Self::likely_cell) needs not search again.
     pub(crate) fn prefetch_search(&self, row: &[u8]) -> Range<usize> {
         match &self.body {
             Body::Plain(cells) => cells.prefetch_marks(row),
@@ -177,13 +177,19 @@ impl Block {
         }
     }
 
-    /// Asks the processor for the cell that a seek to `row` finds, most likely; `marks` are what
-    /// [`prefetch_search`](Self::prefetch_search) gave. Quick once what that asked for has come. Gives what the seek needs not
-    /// search again.
-    pub(crate) fn prefetch_cell(&self, row: &[u8], marks: Range<usize>) -> Option<usize> {
+    /// The cell that a seek to `row` finds, most likely, which the seek needs not search again; `marks` are what
+    /// [`prefetch_search`](Self::prefetch_search) gave. Quick once what that asked for has come.
+    pub(crate) fn likely_cell(&self, row: &[u8], marks: Range<usize>) -> Option<usize> {
         match &self.body {
-            Body::Plain(cells) => Some(cells.prefetch_cell(&self.payload, row, marks)),
+            Body::Plain(cells) => Some(cells.likely_mark(row, marks)),
             _ => None,
+        }
+    }
+
+    /// Asks the processor for a cell that [`likely_cell`](Self::likely_cell) gave.
+    pub(crate) fn prefetch_cell(&self, likely: usize) {
+        if let Body::Plain(cells) = &self.body {
+            cells.prefetch_cell(&self.payload, likely);
         }
     }
 

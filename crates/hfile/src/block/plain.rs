@@ -66,7 +66,7 @@ pub(crate) struct PlainCells {
     end: u32,
     /// Where the last cell starts.
     last: u32,
-    heads: Heads,
+    heads: Heads<u32>,
     /// Ascending; the first is at the first cell.
     marks: Box<[Mark]>,
 }
@@ -209,14 +209,17 @@ impl PlainCells {
         part
     }
 
-    /// Asks the processor for the cell that a seek to `row` finds, most likely; `marks` are those that
-    /// [`prefetch_marks`](Self::prefetch_marks) asked for. Gives the index of the cell's mark.
-    pub(crate) fn prefetch_cell(&self, payload: &[u8], row: &[u8], marks: Range<usize>) -> usize {
-        let at = self.heads.first_alike(row, marks, |at| self.marks[at].head);
-        if let Some(mark) = self.marks.get(at) {
+    /// The index of the mark at the cell that a seek to `row` finds, most likely; `marks` are those that
+    /// [`prefetch_marks`](Self::prefetch_marks) asked for.
+    pub(crate) fn likely_mark(&self, row: &[u8], marks: Range<usize>) -> usize {
+        self.heads.first_alike(row, marks, |at| self.marks[at].head)
+    }
+
+    /// Asks the processor for the cell at a mark, if there is one of this index.
+    pub(crate) fn prefetch_cell(&self, payload: &[u8], mark: usize) {
+        if let Some(mark) = self.marks.get(mark) {
             prefetch(&payload[mark.at() as usize..], CELL_BYTES_FETCHED);
         }
-        at
     }
 
     /// The first cell at or behind `target`; `None` if all are before it. `likely` is the index of the mark of the row of
@@ -228,14 +231,18 @@ impl PlainCells {
         order: CellOrder,
         target: &[u8],
     ) -> Parsed<Option<Span>> {
+        let first_of_row = |mark| match key::is_first_on_row(target) {
+            true => self.first_of_row(payload, mark, key::row(target)),
+            false => Ok(None),
+        };
         if let Some(likely) = likely
-            && let Some(span) = self.first_of_row(payload, likely, target)?
+            && let Some(span) = first_of_row(likely)?
         {
             return Ok(Some(span));
         }
         let alike = self.marks_alike(key::row(target));
         if likely != Some(alike.start)
-            && let Some(span) = self.first_of_row(payload, alike.start, target)?
+            && let Some(span) = first_of_row(alike.start)?
         {
             return Ok(Some(span));
         }
@@ -255,26 +262,26 @@ impl PlainCells {
         }
     }
 
-    /// The first cell of the row that `target` stands in front of, and where the next row with a mark begins, if the row has a
-    /// mark and nothing but this row and small ones are up to there. `likely` as for [`seek`](Self::seek).
+    /// The first cell of `row`, and where the next row with a mark begins, if the row has a mark and nothing but this row and
+    /// small ones are up to there. `likely` as for [`seek`](Self::seek).
     pub(crate) fn row_between_marks(
         &self,
         payload: &[u8],
         likely: Option<usize>,
-        target: &[u8],
+        row: &[u8],
     ) -> Parsed<Option<(Span, u32)>> {
-        let mark = likely.unwrap_or_else(|| self.marks_alike(key::row(target)).start);
+        let mark = likely.unwrap_or_else(|| self.marks_alike(row).start);
         let Some(end) = self.marks.get(mark + 1).filter(|next| next.is_first_of_row()) else {
             return Ok(None);
         };
-        Ok(self.first_of_row(payload, mark, target)?.map(|span| (span, end.at())))
+        Ok(self.first_of_row(payload, mark, row)?.map(|span| (span, end.at())))
     }
 
-    /// The cell of a mark, if it is the first of the row that `target` stands in front of.
+    /// The cell of a mark, if it is the first of `row`.
     #[inline]
-    fn first_of_row(&self, payload: &[u8], mark: usize, target: &[u8]) -> Parsed<Option<Span>> {
+    fn first_of_row(&self, payload: &[u8], mark: usize, row: &[u8]) -> Parsed<Option<Span>> {
         let Some(mark) = self.marks.get(mark).filter(|mark| mark.is_first_of_row()) else { return Ok(None) };
-        let is_it = key::row(key_at(payload, mark.at())) == key::row(target) && key::is_first_on_row(target);
+        let is_it = key::is_same_row(key::row(key_at(payload, mark.at())), row);
         if is_it { self.span(payload, mark.at()).map(Some) } else { Ok(None) }
     }
 

@@ -39,7 +39,7 @@ use super::{CallContext, endpoints, malformed};
 use crate::errors::java_exception;
 use crate::quotas::{Operation, Planned};
 use crate::server::RegionServer;
-use parts::{MultiAnswer, MultiParts, Part, RegionAnswer, RegionParts};
+use parts::{MultiAnswer, MultiParts, Part, Parts, RegionAnswer, RegionParts};
 
 /// Actions after which others have their turn.
 const ACTIONS_PER_TURN: usize = 256;
@@ -112,7 +112,7 @@ struct Answering<'a> {
     block: CellBlock,
     // What the answer holds, in the server's number.
     share: Share,
-    // Looked at so far.
+    // Looked at since others had their turn.
     actions: usize,
     // The clock, where nothing was done since but taking Gets from the request.
     looked_at: Option<Duration>,
@@ -156,7 +156,8 @@ impl Answering<'_> {
     /// Lets others have their turn, now and then.
     async fn pause(&mut self) {
         self.actions += 1;
-        if self.actions.is_multiple_of(ACTIONS_PER_TURN) {
+        if self.actions >= ACTIONS_PER_TURN {
+            self.actions = 0;
             self.looked_at = None;
             tokio::task::yield_now().await;
         }
@@ -227,12 +228,14 @@ impl Answering<'_> {
             batch: Gathered::default(),
         };
         let changes_max = self.server.options().minibatch_changes;
-        for (position, part) in actions.parts().enumerate() {
-            let position = position as u32;
-            match part? {
+        let mut parts = actions.parts();
+        while let Some(part) = parts.next() {
+            let (position, part) = part?;
+            match part {
                 Part::Get(index, at) => {
                     let asked = self.gets.asked(actions.bytes(), at).map_err(malformed)?;
                     self.gather_get(&mut under_way, actions, index.unwrap_or(position), asked).await;
+                    self.gather_alike(&mut under_way, &mut parts);
                 }
                 Part::Mutation(index, at) => {
                     self.looked_at = None;
@@ -303,6 +306,23 @@ impl Answering<'_> {
         };
         self.server.hotspots().note(under_way.region, row);
         under_way.gets_indexes.push(index);
+    }
+
+    /// Gathers the Gets that come next, as long as they ask for the same as the last one.
+    fn gather_alike(&mut self, under_way: &mut UnderWay<'_>, parts: &mut Parts) {
+        let UnderWay { region, gets: Some(gets), gets_indexes, .. } = under_way else { return };
+        if !self.gets.know(&gets.first().selection) {
+            return;
+        }
+        let hotspots = self.server.hotspots();
+        while gets.len() < GETS_TOGETHER_MAX
+            && let Some((index, row)) = parts.next_get(|bytes, get| self.gets.row_of_alike(bytes, get))
+        {
+            gets.push(row);
+            gets_indexes.push(index);
+            hotspots.note(region, gets.last_row());
+            self.actions += 1;
+        }
     }
 
     /// An action that is no Get.

@@ -73,16 +73,22 @@ impl Gets {
     /// As [`read`](Self::read).
     #[inline]
     pub fn asked(&mut self, frame: &Bytes, at: Range<usize>) -> Result<Result<Asked, Refused>, DecodeError> {
-        let message = &frame[at.clone()];
-        let row = place_of(message, 0, GET_ROW);
-        if let (Some(row), Some(known)) = (row.clone(), &self.last)
-            && message[row.end..] == known.behind_row
-        {
-            let checked = from_proto::check_row(&message[row.clone()]);
-            return Ok(checked.map(|()| Asked::Alike(at.start + row.start..at.start + row.end)));
+        if let Some(row) = self.row_of_alike(frame, at.clone()) {
+            return Ok(Ok(Asked::Alike(row)));
         }
+        let row = place_of(&frame[at.clone()], 0, GET_ROW);
         let get = self.read_apart(frame, at, row)?;
         Ok(get.map(Asked::Other))
+    }
+
+    /// Where in `frame` the row of the message is that is at `at`, if that asks for the same as the last one.
+    #[inline]
+    pub fn row_of_alike(&self, frame: &[u8], at: Range<usize>) -> Option<Range<usize>> {
+        let message = &frame[at.clone()];
+        let row = place_of(message, 0, GET_ROW)?;
+        let is_alike = message[row.end..] == self.last.as_ref()?.behind_row;
+        let is_alike = is_alike && from_proto::check_row(&message[row.clone()]).is_ok();
+        is_alike.then(|| at.start + row.start..at.start + row.end)
     }
 
     /// Reads a message, whose row is at `row` in it, and remembers what it asks for.

@@ -33,11 +33,16 @@ impl Cached {
     /// The block, which a call asked for.
     #[inline]
     pub(super) fn found(self) -> Option<Arc<Block>> {
-        let block = self.block()?;
-        spent::used(Use::BlocksFound, 1);
-        spent::used(Use::BlockBytes, block.payload_len() as u64);
-        Some(block)
+        self.block().map(found)
     }
+}
+
+/// A block that a call asked for and that was there.
+#[inline]
+pub(super) fn found(block: Arc<Block>) -> Arc<Block> {
+    spent::used(Use::BlocksFound, 1);
+    spent::used(Use::BlockBytes, block.payload_len() as u64);
+    block
 }
 
 impl Weighted for Cached {

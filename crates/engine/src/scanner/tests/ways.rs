@@ -100,7 +100,7 @@ fn loading(get: &Get, plan: &mut RowPlan, views: &[StoreView], read_point: u64) 
     let (mut blocks, mut found) = (Blocks::new(loader.clone()), CellList::default());
     // Blocks of filters, of indexes, of cells.
     for _ in 0..8 {
-        let mut aim = Aim::at_row(&get.row);
+        let mut aim = Aim::default();
         let read = RowRead::new(&get.row, &mut aim, CellOrder::Plain, read_point, &blocks).loading();
         match read.read(plan, views, &mut found).unwrap() {
             Read::Whole => return Some(found),
@@ -247,12 +247,15 @@ proptest! {
                 let mut found = CellList::default();
                 let rules = region.stores.iter().map(|store| &store.rules);
                 let plan = plans.get_or_insert_with(|| RowPlan::of(&selection, rules, NOW_MS));
-                let mut aim = Aim::at_row(&get.row);
+                let mut aim = Aim::default();
                 if aims {
-                    aim.set_block(&get.row, plan.first_store().map(|at| &views[at]), &*region.loader);
+                    let first = plan.first_store().map(|at| &views[at]);
+                    aim = Aim::at(&get.row, first, &*region.loader);
+                    aim.take_block(first, &*region.loader);
                 }
                 aim.prefetch_search(&get.row);
-                aim.prefetch_cell(&get.row);
+                aim.find_cell(&get.row);
+                aim.prefetch_cell();
                 let read = RowRead::new(&get.row, &mut aim, CellOrder::Plain, read_point, &*region.loader);
                 let read = read.read(plan, &views, &mut found).unwrap();
                 let is_simple = selection.store_limit.is_none() && selection.store_offset == 0;

@@ -30,8 +30,16 @@ fn joined(region: &RegionParts) -> Answer<proto::RegionAction> {
     let actions: Vec<proto::Action> = region.actions().collect::<Result<_, _>>()?;
     assert_eq!(actions.len(), region.actions, "as many as were counted");
     let mut mutations = Mutations::default();
-    for (part, action) in region.parts().zip(&actions) {
-        let again = match part? {
+    let (mut parts, mut gets) = (region.parts(), region.parts());
+    for action in &actions {
+        let Some(part) = parts.next() else { panic!("a part for each action") };
+        let (position, part) = part?;
+        let get = gets.next_get(|_, at| Some(at));
+        match &part {
+            Part::Get(index, at) => assert_eq!(get, Some((index.unwrap_or(position), at.clone()))),
+            _ => assert!(get.is_none() && gets.next().is_some(), "no Get, and still to come"),
+        }
+        let again = match part {
             Part::Get(index, at) => {
                 let get = proto::Get::decode(region.bytes().slice(at)).expect("a Get within an action");
                 proto::Action { index, get: Some(get), ..proto::Action::default() }

@@ -90,9 +90,8 @@ impl RegionParts {
     }
 
     /// What kinds of actions there are, none of them decoded.
-    pub(super) fn parts(&self) -> impl Iterator<Item = Answer<Part>> + use<> {
-        let (bytes, messages) = (self.bytes.clone(), self.messages());
-        messages.map(move |at| at.map(|at| part_of(&bytes, at)).map_err(malformed))
+    pub(super) fn parts(&self) -> Parts {
+        Parts { messages: self.messages(), position: 0 }
     }
 
     /// The action that [`parts`](Self::parts) found at this place.
@@ -116,22 +115,79 @@ pub(super) enum Part {
     Other(Range<usize>),
 }
 
-fn part_of(bytes: &[u8], at: Range<usize>) -> Part {
-    let action = &bytes[at.clone()];
-    let within = |of: Range<usize>| at.start + of.start..at.start + of.end;
-    let Some((index, behind_index)) = index_of(action) else { return Part::Other(at) };
-    // What stands behind is all of the rest, or there is something else.
-    let all_in = |field| place_of(action, behind_index, field).filter(|of| of.end == action.len());
-    if let Some(get) = all_in(ACTION_GET) {
-        return Part::Get(index, within(get));
+/// The parts of a region's actions, in order, each with its position.
+pub(super) struct Parts {
+    messages: Messages,
+    position: u32,
+}
+
+impl Parts {
+    /// The row of the next part, and its index, if that is a Get and `row_of` finds its row in its message. Otherwise it is still
+    /// to come.
+    #[inline]
+    pub(super) fn next_get(
+        &mut self,
+        row_of: impl FnOnce(&[u8], Range<usize>) -> Option<Range<usize>>,
+    ) -> Option<(u32, Range<usize>)> {
+        let before = self.messages.at;
+        let row = match self.messages.step() {
+            Ok(Some(at)) => get_in(&self.messages.bytes, &at)
+                .and_then(|(index, get)| Some((index, row_of(&self.messages.bytes, get)?))),
+            _ => None,
+        };
+        let Some((index, row)) = row else {
+            self.messages.at = before;
+            return None;
+        };
+        Some((index.unwrap_or(self.pass()), row))
     }
-    match all_in(ACTION_MUTATION) {
-        Some(mutation) => Part::Mutation(index, within(mutation)),
+
+    /// The position of the part that came.
+    fn pass(&mut self) -> u32 {
+        let position = self.position;
+        self.position += 1;
+        position
+    }
+}
+
+impl Iterator for Parts {
+    type Item = Answer<(u32, Part)>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let at = self.messages.next()?;
+        let position = self.pass();
+        Some(at.map(|at| (position, part_of(&self.messages.bytes, at))).map_err(malformed))
+    }
+}
+
+fn part_of(bytes: &[u8], at: Range<usize>) -> Part {
+    if let Some((index, get)) = get_in(bytes, &at) {
+        return Part::Get(index, get);
+    }
+    match all_behind_index(bytes, &at, ACTION_MUTATION) {
+        Some((index, mutation)) => Part::Mutation(index, mutation),
         None => Part::Other(at),
     }
 }
 
+/// The message of a Get, if the action at `at` is that and nothing else, and its index.
+#[inline]
+fn get_in(bytes: &[u8], at: &Range<usize>) -> Option<(Option<u32>, Range<usize>)> {
+    all_behind_index(bytes, at, ACTION_GET)
+}
+
+/// The value of a field of the action at `at`, if there is nothing else but an index in front, and that.
+#[inline]
+fn all_behind_index(bytes: &[u8], at: &Range<usize>, field: u32) -> Option<(Option<u32>, Range<usize>)> {
+    let action = &bytes[at.clone()];
+    let (index, behind_index) = index_of(action)?;
+    // What stands behind is all of the rest, or there is something else.
+    let value = place_of(action, behind_index, field).filter(|of| of.end == action.len())?;
+    Some((index, at.start + value.start..at.start + value.end))
+}
+
 /// The index that an action begins with, if it does, and where it ends.
+#[inline]
 fn index_of(action: &[u8]) -> Option<(Option<u32>, usize)> {
     match *action {
         [FIRST_NUMBER, index @ ..SHORT, ..] => Some((Some(u32::from(index)), 2)),
@@ -186,6 +242,7 @@ impl Messages {
         Messages { bytes: bytes.clone(), at: 0, field }
     }
 
+    #[inline]
     fn step(&mut self) -> Result<Option<Range<usize>>, DecodeError> {
         let len = self.bytes.len();
         let mut rest = &self.bytes[self.at..];

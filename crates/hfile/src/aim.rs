@@ -32,9 +32,8 @@ pub struct Aim {
 }
 
 impl Aim {
-    /// Finds which block `row` is in, if the file has it, and asks the processor for what [`take_block`](Self::take_block)
-    /// looks at. Only where the way to the block is in `source` and was checked by a cursor, and cells can be entered in the
-    /// middle.
+    /// Finds which block `row` is in, if the file has it. Only where the way to the block is in `source` and was checked by a
+    /// cursor, and cells can be entered in the middle.
     pub fn at(file: &Arc<Reader>, row: &[u8], source: &dyn BlockSource) -> Option<Aim> {
         let is_plain = matches!(file.info().encoding, BlockEncoding::None | BlockEncoding::RowIndexV1);
         if file.assigned_seq_id().is_some() || !is_plain {
@@ -48,8 +47,12 @@ impl Aim {
             let index = block.index()?;
             target = index.target(index.last_where_of(row, is_before)?);
         }
-        source.prefetch(file_id, target.offset);
         Some(Aim { file_id, order, offset: target.offset, block: None, among: 0..0, likely: None })
+    }
+
+    /// Asks the processor for what [`take_block`](Self::take_block) looks at, and for the block.
+    pub fn prefetch_block(&self, source: &dyn BlockSource) {
+        source.prefetch(self.file_id, self.offset);
     }
 
     /// Takes the block from `source`, if it is there, and asks the processor for it.

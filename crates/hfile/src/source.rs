@@ -73,7 +73,8 @@ pub trait BlockSource: Send + Sync {
     /// The block of `file` at `offset`, if it is there.
     fn block(&self, file: &Arc<Reader>, offset: u64) -> Option<Arc<Block>>;
 
-    /// Asks the processor for what [`block`](Self::block) will look at. A hint: where it would take as long, nothing is done.
+    /// Asks the processor for what [`block`](Self::block) will look at, and for the block. A hint: where it would take as long,
+    /// nothing is done.
     fn prefetch(&self, _file_id: u64, _offset: u64) {}
 }
 

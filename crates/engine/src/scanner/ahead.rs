@@ -59,8 +59,13 @@ impl Ahead {
     /// Makes the steps for the next group of each.
     fn look(&mut self, at: usize, gets: &GetsAlike, first: Option<&StoreView>, blocks: &dyn BlockSource) {
         let upto = |ahead: usize| gets.len().min(at + ahead + GROUP);
-        for at in forward(&mut self.found, upto(FIND)) {
+        // What asks for memory is asked right behind each other: for all that is in different pages.
+        let found = forward(&mut self.found, upto(FIND));
+        for at in found.clone() {
             self.aims[at % AIMS] = Aim::at(gets.row(at), first, blocks);
+        }
+        for at in found {
+            self.aims[at % AIMS].prefetch_block(blocks);
         }
         for at in forward(&mut self.aimed, upto(BLOCK)) {
             self.aims[at % AIMS].take_block(first, blocks);
@@ -72,7 +77,6 @@ impl Ahead {
         for at in fetched.clone() {
             self.aims[at % AIMS].find_cell(gets.row(at));
         }
-        // One right behind the other: each is at a page of its own.
         for at in fetched {
             self.aims[at % AIMS].prefetch_cell();
         }

@@ -572,6 +572,14 @@ impl Aim {
         Aim { file: file.and_then(|file| hfile::Aim::at(file.reader(), row, blocks)) }
     }
 
+    /// Asks the processor for the block.
+    #[inline]
+    pub(crate) fn prefetch_block(&self, blocks: &dyn BlockSource) {
+        if let Some(file) = &self.file {
+            file.prefetch_block(blocks);
+        }
+    }
+
     /// Takes the block, if it is in memory, and asks the processor for it.
     #[inline]
     pub(crate) fn take_block(&mut self, first: Option<&StoreView>, blocks: &dyn BlockSource) {

@@ -66,7 +66,8 @@ pub struct Block {
 pub(crate) enum Body {
     Plain(PlainCells),
     Packed(PackedCells),
-    Index(Index),
+    // Apart, as it is larger than the others and there are few.
+    Index(Box<Index>),
     Other,
 }
 
@@ -89,7 +90,7 @@ impl Block {
         let body = match header.kind {
             BlockKind::Data => load_cells(&mut payload, header.encoded, format)?,
             BlockKind::LeafIndex | BlockKind::IntermediateIndex => {
-                Body::Index(Index::parse_inner(payload.clone(), format.order)?)
+                Body::Index(Box::new(Index::parse_inner(payload.clone(), format.order)?))
             }
             _ => Body::Other,
         };
@@ -151,7 +152,7 @@ impl Block {
         let beside = match &self.body {
             Body::Plain(cells) => cells.heap_len(),
             Body::Packed(cells) => cells.heap_len(),
-            Body::Index(index) => index.heap_len(),
+            Body::Index(index) => size_of::<Index>() + index.heap_len(),
             Body::Other => 0,
         };
         size_of::<Block>() + self.buffer_len.next_multiple_of(PAGE_BYTES) + beside

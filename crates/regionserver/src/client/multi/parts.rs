@@ -139,7 +139,8 @@ impl Parts {
             self.messages.at = before;
             return None;
         };
-        Some((index.unwrap_or(self.pass()), row))
+        let position = self.pass();
+        Some((index.unwrap_or(position), row))
     }
 
     /// The position of the part that came.
@@ -493,6 +494,27 @@ mod tests {
         for cut in [plain.encode_to_vec(), changes.encode_to_vec()] {
             assert!((1..cut.len()).all(|len| part_of(&cut, 0..len) == Part::Other(0..len)));
         }
+    }
+
+    #[test]
+    fn gets_are_taken_as_long_as_they_are_wanted() {
+        let get = |row: &'static str| proto::Get { row: row.into(), ..proto::Get::default() };
+        let of = |index, get| proto::Action { index, get: Some(get), ..proto::Action::default() };
+        let mutation = proto::MutationProto { row: Some("r".into()), ..proto::MutationProto::default() };
+        let changes = proto::Action { mutation: Some(mutation), ..action(9) };
+        let actions = [of(Some(7), get("a")), of(None, get("b")), changes, of(None, get("c"))];
+        let region = proto::RegionAction { action: actions.to_vec(), ..proto::RegionAction::default() };
+        let region = RegionParts::of(region.encode_to_vec().into()).unwrap();
+        let mut parts = region.parts();
+        let any = |_: &[u8], at| Some(at);
+        assert_eq!(parts.next_get(|_, _| None), None);
+        assert_eq!(parts.next_get(any).map(|(index, _)| index), Some(7));
+        assert_eq!(parts.next_get(any).map(|(index, _)| index), Some(1), "its position");
+        assert_eq!(parts.next_get(any), None);
+        assert!(matches!(parts.next(), Some(Ok((2, Part::Mutation(Some(9), _))))));
+        let (index, at) = parts.next_get(any).unwrap();
+        assert_eq!((index, &region.bytes()[at]), (3, &get("c").encode_to_vec()[..]));
+        assert!(parts.next_get(any).is_none() && parts.next().is_none());
     }
 
     #[test]

@@ -3,6 +3,7 @@ import json
 import subprocess
 import tempfile
 
+import cores
 from javatools import TARGET, die
 
 
@@ -41,3 +42,19 @@ class Echo:
         self._process.wait()
         if self._file:
             self._file.close()
+
+
+class Echoes:
+    """Echo servers on the servers' core, each started when it is first asked for."""
+
+    def __init__(self, binary, until_end):
+        """`until_end` is a stack of what ends with it."""
+        self._binary, self._until_end, self._echoes = binary, until_end, {}
+
+    def of(self, reply_bytes, synced=False):
+        """The one whose answers are so long, at once or when what was asked is written and synced."""
+        key = reply_bytes, synced
+        if key not in self._echoes:
+            with cores.of_servers():
+                self._echoes[key] = self._until_end.enter_context(Echo(self._binary, *key))
+        return self._echoes[key]

@@ -19,17 +19,13 @@ class Session:
             self.grampus = started.enter_context(
                 subject.grampus(arguments.grampus, settings={"grampus.memory": arguments.memory}))
             self._started = started.pop_all()
-        self._echoes = {}
+        self._echoes = limits.Echoes(arguments.limits, self._started)
         self.both = [self.hbase, self.grampus]
         return self
 
     def echo(self, reply_bytes, synced=False):
         """The echo whose answers are so long, at once or when what was asked is written and synced."""
-        key = reply_bytes, synced
-        if key not in self._echoes:
-            with cores.of_servers():
-                self._echoes[key] = self._started.enter_context(limits.Echo(self._arguments.limits, *key))
-        return self._echoes[key]
+        return self._echoes.of(reply_bytes, synced)
 
     def __exit__(self, *exception):
         return self._started.__exit__(*exception)

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use base::metrics::Counter;
 use quick_cache::Lifecycle;
 
 use crate::keeping::Keeping;
@@ -14,12 +13,11 @@ const TURNS_MAX: u64 = 1 << 40;
 
 #[derive(Clone)]
 pub(crate) struct Evictions {
-    count: Arc<Counter>,
     turns: Arc<Turns>,
     keeping: Arc<Keeping>,
 }
 
-/// Which turn it is, and what is left of it.
+/// Which turn it is, and how much was evicted in all of them.
 struct Turns {
     turn: AtomicU64,
     evicted: AtomicU64,
@@ -33,7 +31,7 @@ impl Evictions {
         static CACHES: AtomicU64 = AtomicU64::new(0);
         let turn = CACHES.fetch_add(1, Relaxed).wrapping_mul(TURNS_MAX);
         let turns = Turns { turn: AtomicU64::new(turn), evicted: AtomicU64::new(0), len: turn_len };
-        Evictions { count: Arc::default(), turns: Arc::new(turns), keeping }
+        Evictions { turns: Arc::new(turns), keeping }
     }
 
     #[inline]
@@ -47,7 +45,7 @@ impl Evictions {
     }
 
     pub(crate) fn count(&self) -> u64 {
-        self.count.get()
+        self.turns.evicted.load(Relaxed)
     }
 }
 
@@ -64,7 +62,6 @@ impl<V: Weighted> Lifecycle<BlockKey, V> for Evictions {
     }
 
     fn on_evict(&self, gone: &mut Vec<V>, _key: BlockKey, value: V) {
-        self.count.increment();
         if self.turns.evicted.fetch_add(1, Relaxed).is_multiple_of(self.turns.len) {
             self.end_turn();
         }

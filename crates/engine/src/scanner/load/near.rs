@@ -2,7 +2,7 @@
 //!
 //! Who asks the cache takes a lock and looks at one place of memory after the other, none of which the processor can
 //! fetch before it has the one in front. So a thread remembers which blocks it found, without holding them: it may have one again as
-//! long as the cache has it, and can ask the processor for it before it is wanted.
+//! long as the cache has it (or somebody who reads it), and can ask the processor for it before it is wanted.
 //!
 //! The cache must know what is asked for when it lets go of values, but not how often. So a thread goes to the cache
 //! [some times](cache::FINDS_COUNTED) in each of its [turns](cache::BlockCache::turn).

@@ -7,6 +7,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use fs::space::Space;
+
 use crate::region::Region;
 
 /// Bytes of all memstores of a server, with their limit. Shared by its regions.
@@ -15,18 +17,30 @@ pub struct MemstoreBudget {
     used: AtomicU64,
     limit_bytes: u64,
     low_mark_bytes: u64,
+    space: Arc<Space>,
 }
 
 impl MemstoreBudget {
     /// A budget of `limit_bytes`, where flushes begin at `low_mark` (a share of one, HBase's default 0.95).
     pub fn new(limit_bytes: u64, low_mark: f64) -> MemstoreBudget {
         let low_mark_bytes = (limit_bytes as f64 * low_mark.clamp(0.0, 1.0)) as u64;
-        MemstoreBudget { used: AtomicU64::new(0), limit_bytes, low_mark_bytes }
+        MemstoreBudget { used: AtomicU64::new(0), limit_bytes, low_mark_bytes, space: Arc::default() }
     }
 
     /// A budget without a limit, for regions used alone.
     pub fn unlimited() -> MemstoreBudget {
         MemstoreBudget::new(u64::MAX, 1.0)
+    }
+
+    /// The same for memstores that are flushed to a disk of this space.
+    #[must_use]
+    pub fn on_disk(self, space: Arc<Space>) -> MemstoreBudget {
+        MemstoreBudget { space, ..self }
+    }
+
+    /// The disk that memstores are flushed to.
+    pub fn space(&self) -> &Arc<Space> {
+        &self.space
     }
 
     /// Bytes in memstores now.
@@ -70,6 +84,8 @@ pub enum FlushReason {
     Size,
     /// All memstores of the server together are over the low mark.
     Pressure,
+    /// The disk is full, and the logs can go once their edits are in files.
+    Space,
     /// An earlier flush failed and its snapshot still waits.
     Retry,
 }

@@ -112,6 +112,12 @@ impl Error {
         Error::Corrupt { file: file.clone(), offset, what: what.into() }
     }
 
+    /// Whether the disk is full, or the process has no descriptors left: nothing is broken, but only a change outside
+    /// helps.
+    pub fn is_exhaustion(&self) -> bool {
+        matches!(self, Error::Fs(fs::Error::NoSpace { .. } | fs::Error::NoDescriptor { .. }))
+    }
+
     /// A log that does not take or keep what it is given.
     pub fn log(message: impl std::fmt::Display) -> Error {
         Error::Log { message: message.to_string().into() }

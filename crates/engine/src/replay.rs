@@ -21,6 +21,15 @@ use crate::store::StoreView;
 pub trait Entries: Send {
     /// The next entry; `None` at the end.
     fn next(&mut self) -> BoxFuture<'_, wal::Result<Option<Entry>>>;
+
+    /// Whether these are all entries of the region, whose files hold all edits up to `flushed`.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] if some may be lost, and this was not accepted.
+    fn check(&self, flushed: u64) -> Result<()> {
+        let _ = flushed;
+        Ok(())
+    }
 }
 
 impl Entries for wal::LogReader {
@@ -56,6 +65,31 @@ pub(crate) struct Replay<'a> {
     pub(crate) cells: u64,
     /// Whether one of them had tags.
     pub(crate) has_tags: bool,
+    /// Sequence ids that no entry had, between those of two entries.
+    pub(crate) gaps: Gaps,
+}
+
+/// Sequence ids that are missing between entries: of writes that were not to be logged, or of entries that are lost.
+#[derive(Default)]
+pub(crate) struct Gaps {
+    last: u64,
+    /// How many ids are missing.
+    pub(crate) missing: u64,
+    /// The first and the last one of the first gap.
+    pub(crate) first: Option<(u64, u64)>,
+}
+
+impl Gaps {
+    /// Notes an entry; ids up to `in_files` are of no interest.
+    fn note(&mut self, seq_id: u64, in_files: u64) {
+        let (from, last) = (self.last.max(in_files) + 1, self.last);
+        self.last = self.last.max(seq_id);
+        if last == 0 || seq_id <= from {
+            return;
+        }
+        self.missing += seq_id - from;
+        self.first.get_or_insert((from, seq_id - 1));
+    }
 }
 
 impl Replay<'_> {
@@ -65,6 +99,7 @@ impl Replay<'_> {
     /// [`Error::BadRequest`] for an entry that contradicts itself.
     pub(crate) fn apply(&mut self, entry: &Entry, stores: &[StoreView]) -> Result<Vec<Compaction>> {
         self.highest = self.highest.max(entry.key.seq_id);
+        self.gaps.note(entry.key.seq_id, self.in_files.iter().copied().max().unwrap_or(0));
         let seq_id = entry.key.original_seq_id.filter(|original| *original > 0).unwrap_or(entry.key.seq_id);
         let mut compactions = Vec::new();
         for bytes in entry.key_values() {
@@ -96,5 +131,24 @@ impl Replay<'_> {
     fn store_wanting(&self, key: &[u8], seq_id: u64) -> Option<usize> {
         let store = self.families.iter().position(|family| family.name == key::family(key))?;
         (seq_id > self.in_files[store] && self.info.contains(key::row(key))).then_some(store)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gaps_are_ids_between_entries_that_no_file_holds() {
+        let mut gaps = Gaps::default();
+        // Repeated in the next log; in files up to 4.
+        for seq_id in [2, 3, 3, 5, 6, 6] {
+            gaps.note(seq_id, 4);
+        }
+        assert_eq!((gaps.missing, gaps.first), (0, None));
+        for seq_id in [9, 10, 12] {
+            gaps.note(seq_id, 4);
+        }
+        assert_eq!((gaps.missing, gaps.first), (3, Some((7, 8))));
     }
 }

@@ -17,7 +17,7 @@ use base::BoxFuture;
 use self::file::{FaultyReader, FaultyWriter};
 use self::plan::Shared;
 pub use self::plan::{Fault, Operation, Plan, Rule};
-use crate::{Error, FilePath, FileReader, FileStatus, FileSystem, FileWriter, Result, Storage};
+use crate::{DiskSpace, Error, FilePath, FileReader, FileStatus, FileSystem, FileWriter, Result, Storage};
 
 /// A [`FileSystem`] that fails as planned; clones share the plan. See the module's documentation.
 #[derive(Clone)]
@@ -42,6 +42,18 @@ impl Faulty {
         let mut plan = self.shared.plan();
         plan.rules.clear();
         plan.space_left = None;
+        plan.disk.capacity = None;
+    }
+
+    /// Sets the capacity of the disk (`None`: no limit). Unlike with [`set_space`](Faulty::set_space), files that are
+    /// deleted or cut free their room.
+    pub fn set_capacity(&self, bytes: Option<u64>) {
+        self.shared.plan().disk.capacity = bytes;
+    }
+
+    /// Bytes of all files that were written through this file system.
+    pub fn used(&self) -> u64 {
+        self.shared.plan().disk.used()
     }
 
     /// How many more bytes fit (`None`: no limit). Removing files frees nothing; the test says when there is room.
@@ -99,6 +111,7 @@ impl FileSystem for Faulty {
             self.shared.take_space(0, path)?;
             let created = self.shared.guarded(Operation::Create, path, self.inner.create(path, storage));
             let inner = created.await?;
+            self.shared.grow(path, 0)?;
             Ok(Box::new(FaultyWriter::new(inner, self.shared.clone())) as Box<dyn FileWriter>)
         })
     }
@@ -111,11 +124,19 @@ impl FileSystem for Faulty {
     }
 
     fn rename<'a>(&'a self, from: &'a FilePath, to: &'a FilePath) -> BoxFuture<'a, Result<()>> {
-        Box::pin(self.shared.guarded(Operation::Rename, from, self.inner.rename(from, to)))
+        Box::pin(async move {
+            self.shared.guarded(Operation::Rename, from, self.inner.rename(from, to)).await?;
+            self.shared.plan().disk.rename(from, to);
+            Ok(())
+        })
     }
 
     fn delete<'a>(&'a self, path: &'a FilePath) -> BoxFuture<'a, Result<()>> {
-        Box::pin(self.shared.guarded(Operation::Delete, path, self.inner.delete(path)))
+        Box::pin(async move {
+            self.shared.guarded(Operation::Delete, path, self.inner.delete(path)).await?;
+            self.shared.plan().disk.remove(path);
+            Ok(())
+        })
     }
 
     fn stat<'a>(&'a self, path: &'a FilePath) -> BoxFuture<'a, Result<Option<FileStatus>>> {
@@ -139,5 +160,18 @@ impl FileSystem for Faulty {
 
     fn fence<'a>(&'a self, path: &'a FilePath) -> BoxFuture<'a, Result<()>> {
         Box::pin(self.shared.guarded(Operation::Fence, path, self.inner.fence(path)))
+    }
+
+    fn space(&self) -> BoxFuture<'_, Result<Option<DiskSpace>>> {
+        let plan = self.shared.plan();
+        let found = plan.disk.capacity.map(|total_bytes| DiskSpace {
+            total_bytes,
+            free_bytes: total_bytes.saturating_sub(plan.disk.used()),
+        });
+        Box::pin(std::future::ready(Ok(found)))
+    }
+
+    fn check_root(&self) -> BoxFuture<'_, Result<()>> {
+        self.inner.check_root()
     }
 }

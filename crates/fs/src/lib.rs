@@ -4,7 +4,9 @@
 //! * [`local`]: a directory of this machine, calls answered from a bounded pool;
 //! * [`memory`]: a file system in memory that knows what was synced and can show what a power cut leaves;
 //! * [`faulty`]: wraps any other: fails the Nth call, tears writes, slows down, fills up;
-//! * [`measured`]: wraps any other, and counts reads and writes.
+//! * [`measured`]: wraps any other, and counts reads and writes;
+//! * [`reserve`]: wraps any other, and keeps part of the disk for writes that must not fail;
+//! * [`space`]: how much of the disk is free, and which writes it still admits.
 //!
 //! Knows nothing about: what is in the files.
 
@@ -13,8 +15,11 @@ pub mod local;
 pub mod measured;
 pub mod memory;
 mod path;
+pub mod reserve;
+pub mod space;
 
 pub use path::FilePath;
+pub use space::DiskSpace;
 
 use std::sync::Arc;
 
@@ -76,6 +81,17 @@ pub enum Error {
     NoSpace {
         /// The file that was written.
         path: FilePath,
+    },
+    /// The process (or the system) has no file descriptor left: close files or raise the limit, then try again.
+    #[error(
+        "{path}: {operation} failed: no file descriptor is left; raise the limit of open files (ulimit -n, \
+         LimitNOFILE) and restart"
+    )]
+    NoDescriptor {
+        /// The file that was to be opened.
+        path: FilePath,
+        /// The call that failed.
+        operation: &'static str,
     },
     /// A read asked for bytes past the end of the file.
     #[error("{path}: ends before byte {end}")]
@@ -157,6 +173,37 @@ pub trait FileSystem: Send + std::marker::Sync + 'static {
 
     /// Makes the names in a directory durable (HDFS: nothing to do).
     fn sync_dir<'a>(&'a self, dir: &'a FilePath) -> BoxFuture<'a, Result<()>>;
+
+    /// The disk below the tree; `None` if it has no size of its own.
+    fn space(&self) -> BoxFuture<'_, Result<Option<DiskSpace>>> {
+        Box::pin(std::future::ready(Ok(None)))
+    }
+
+    /// Checks that the tree's root is still the directory that was opened.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] if the path leads nowhere, [`Error::Io`] if it leads to another directory or device: what is
+    /// written would be found by no later start.
+    fn check_root(&self) -> BoxFuture<'_, Result<()>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+
+    /// Makes a file of `bytes` bytes whose room on the disk is taken; what is in it is not defined.
+    ///
+    /// # Errors
+    /// [`Error::NoSpace`], [`Error::AlreadyExists`]; nothing is left behind.
+    fn allocate<'a>(&'a self, path: &'a FilePath, bytes: u64) -> BoxFuture<'a, Result<()>> {
+        Box::pin(async move {
+            let mut writer = self.create(path, Storage::Data).await?;
+            let written = writer.append(vec![0; usize::try_from(bytes).unwrap_or(usize::MAX)].into()).await;
+            drop(writer);
+            if let Err(error) = written {
+                self.delete(path).await?;
+                return Err(error);
+            }
+            Ok(())
+        })
+    }
 
     /// Makes sure that no other process goes on writing the file, and that what is in it now survives a power cut
     /// (HDFS: recover the lease; local: fdatasync, the lock of the root directory keeps others out). After it the

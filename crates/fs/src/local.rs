@@ -20,14 +20,14 @@ use std::sync::Arc;
 
 use base::BoxFuture;
 use base::pool::Pool;
-use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags};
+use rustix::fs::{AtFlags, FallocateFlags, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 
 use self::direct::DirectReader;
 use self::handle::{Handle, error_of};
 use self::reader::LocalReader;
 use self::writer::LocalWriter;
-use crate::{Error, FilePath, FileReader, FileStatus, FileSystem, FileWriter, Result, Storage};
+use crate::{DiskSpace, Error, FilePath, FileReader, FileStatus, FileSystem, FileWriter, Result, Storage};
 
 const DIR_FLAGS: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 // What the process's umask leaves of these, as with HBase's own files.
@@ -38,6 +38,7 @@ const DIR_MODE: Mode = Mode::from_raw_mode(0o777);
 #[derive(Clone)]
 pub struct LocalFs {
     root: Arc<OwnedFd>,
+    root_path: Arc<Path>,
     pool: Arc<Pool>,
     reads: Arc<reader::ReadPath>,
     past_page_cache: bool,
@@ -62,11 +63,17 @@ impl LocalFs {
     /// [`Error::NotFound`] if there is no such directory.
     pub fn new(root: &Path, pool: Arc<Pool>) -> Result<LocalFs> {
         let shown = FilePath::root();
-        let root = rustix::fs::open(root, DIR_FLAGS, Mode::empty()).map_err(|errno| match errno {
+        let opened = rustix::fs::open(root, DIR_FLAGS, Mode::empty()).map_err(|errno| match errno {
             Errno::NOENT | Errno::NOTDIR => Error::NotFound { path: shown },
             errno => Error::io(&shown, "open", format!("{}: {errno}", root.display())),
         })?;
-        Ok(LocalFs { root: Arc::new(root), pool, reads: Arc::default(), past_page_cache: false })
+        Ok(LocalFs {
+            root: Arc::new(opened),
+            root_path: root.into(),
+            pool,
+            reads: Arc::default(),
+            past_page_cache: false,
+        })
     }
 
     /// Lets [`FileSystem::open_uncached`] read past the page cache, where the file system can.
@@ -284,4 +291,49 @@ impl FileSystem for LocalFs {
         // The lock of the root keeps other processes out, so only the bytes remain to be made durable.
         Box::pin(async move { self.run(path, sync_file).await })
     }
+
+    fn space(&self) -> BoxFuture<'_, Result<Option<DiskSpace>>> {
+        self.run(&FilePath::root(), |root, path| {
+            let found = rustix::fs::fstatvfs(root).map_err(|errno| error_of(path, "statvfs", errno))?;
+            let bytes = |blocks: u64| blocks.saturating_mul(found.f_frsize);
+            let (total_bytes, free_bytes) = (bytes(found.f_blocks), bytes(found.f_bavail));
+            // A file system that keeps no count (some network mounts) reports zeros.
+            Ok((total_bytes > 0).then_some(DiskSpace { total_bytes, free_bytes }))
+        })
+    }
+
+    fn check_root(&self) -> BoxFuture<'_, Result<()>> {
+        let root_path = self.root_path.clone();
+        self.run(&FilePath::root(), move |root, path| check_root(root, &root_path, path))
+    }
+
+    fn allocate<'a>(&'a self, path: &'a FilePath, bytes: u64) -> BoxFuture<'a, Result<()>> {
+        self.run(path, move |root, path| allocate(root, path, bytes))
+    }
+}
+
+/// Compares the directory that is open with the one that its path leads to now.
+fn check_root(root: &OwnedFd, root_path: &Path, path: &FilePath) -> Result<()> {
+    let opened = rustix::fs::fstat(root).map_err(|errno| error_of(path, "stat", errno))?;
+    let found = rustix::fs::stat(root_path).map_err(|errno| error_of(path, "stat", errno))?;
+    if (opened.st_dev, opened.st_ino) != (found.st_dev, found.st_ino) {
+        let what = format!("{} is another directory or device than at the start", root_path.display());
+        return Err(Error::io(path, "check of the root directory", what));
+    }
+    Ok(())
+}
+
+fn allocate(root: &OwnedFd, path: &FilePath, bytes: u64) -> Result<()> {
+    let failed = |errno| error_of(path, "allocate", errno);
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+    let file = rustix::fs::openat(root, os_path(path), flags, FILE_MODE).map_err(failed)?;
+    let allocated = match rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, bytes) {
+        Err(Errno::OPNOTSUPP | Errno::NOSYS) => writer::write_zeros(&file, bytes),
+        other => other,
+    };
+    allocated.map_err(|errno| {
+        // What is left is an empty or partial file, which the caller would take for its own.
+        let _ = rustix::fs::unlinkat(root, os_path(path), AtFlags::empty());
+        failed(errno)
+    })
 }

@@ -6,7 +6,7 @@ use base::BoxFuture;
 use base::env::Clock;
 use bytes::Bytes;
 
-use crate::{FilePath, FileReader, FileStatus, FileSystem, FileWriter, Result, Storage, Sync};
+use crate::{DiskSpace, FilePath, FileReader, FileStatus, FileSystem, FileWriter, Result, Storage, Sync};
 
 /// Reads of more bytes are runs of blocks that were asked for ahead.
 const BLOCK_BYTES_MAX: usize = 256 << 10;
@@ -132,6 +132,18 @@ impl FileSystem for Measured {
 
     fn fence<'a>(&'a self, path: &'a FilePath) -> BoxFuture<'a, Result<()>> {
         self.inner.fence(path)
+    }
+
+    fn space(&self) -> BoxFuture<'_, Result<Option<DiskSpace>>> {
+        self.inner.space()
+    }
+
+    fn check_root(&self) -> BoxFuture<'_, Result<()>> {
+        self.inner.check_root()
+    }
+
+    fn allocate<'a>(&'a self, path: &'a FilePath, bytes: u64) -> BoxFuture<'a, Result<()>> {
+        self.inner.allocate(path, bytes)
     }
 }
 

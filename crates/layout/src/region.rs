@@ -11,7 +11,7 @@ use crate::{Result, RootDir, corrupt, file};
 
 pub(crate) const INFO_FILE: &str = ".regioninfo";
 /// The directory of sequence id files.
-pub(crate) const RECOVERED_EDITS: &str = "recovered.edits";
+pub const RECOVERED_EDITS: &str = "recovered.edits";
 const SEQ_ID_SUFFIX: &str = ".seqid";
 /// What HBase before 0.99 wrote in its place.
 const OLD_SEQ_ID_SUFFIX: &str = "_seqid";

@@ -49,6 +49,26 @@ impl RootDir {
         self.root.join("grampus.lock")
     }
 
+    /// Files that are allocated ahead, for writes that must not fail on a full disk.
+    pub fn reserve_dir(&self) -> FilePath {
+        self.root.join("grampus.reserve")
+    }
+
+    /// Where it is recorded which logs of users' tables there are.
+    pub fn log_record(&self) -> FilePath {
+        self.root.join("grampus.logs").join("log")
+    }
+
+    /// Where it is recorded which logs of `hbase:meta` there are.
+    pub fn meta_log_record(&self) -> FilePath {
+        self.root.join("grampus.logs").join("log.meta")
+    }
+
+    /// Both of these.
+    pub fn log_records(&self) -> [FilePath; 2] {
+        [self.log_record(), self.meta_log_record()]
+    }
+
     /// `data`.
     pub fn data_dir(&self) -> FilePath {
         self.root.join("data")

@@ -10,11 +10,15 @@ use std::time::Duration;
 
 use base::BoxFuture;
 use base::env::TaskClass;
+use fs::space::{Level, Space};
 
 use crate::master::Master;
 
 /// Chores that are asked for at shorter periods than this would do nothing else.
 const PERIOD_MIN: Duration = Duration::from_secs(1);
+
+/// The pause between two runs of the cleaner while the disk is full.
+const FULL_DISK_PERIOD: Duration = Duration::from_secs(2);
 
 /// When the chores run, in HBase's keys.
 #[derive(Clone, Debug)]
@@ -27,6 +31,8 @@ pub struct ChoreOptions {
     pub file_ttl: Duration,
     /// How long logs are kept at least that nobody needs (`hbase.master.logcleaner.ttl`).
     pub log_ttl: Duration,
+    /// The disk: while it is full, files that are only kept for a time are removed at once.
+    pub space: Arc<Space>,
 }
 
 impl Default for ChoreOptions {
@@ -36,7 +42,15 @@ impl Default for ChoreOptions {
             cleaner_period: Duration::from_secs(600),
             file_ttl: Duration::from_secs(300),
             log_ttl: Duration::from_secs(600),
+            space: Arc::default(),
         }
+    }
+}
+
+impl ChoreOptions {
+    /// Whether room is needed more than files that are only kept for a time.
+    pub(crate) fn is_disk_full(&self) -> bool {
+        self.space.level() == Level::Refusing
     }
 }
 
@@ -80,7 +94,7 @@ impl Turn {
 
 /// Begins to run both from time to time, for as long as the master lives.
 pub(crate) fn start(master: &Arc<Master>) {
-    let ChoreOptions { janitor_period, cleaner_period, .. } = *master.chores();
+    let (janitor_period, cleaner_period) = (master.chores().janitor_period, master.chores().cleaner_period);
     every(master, janitor_period, |master| {
         Box::pin(async move {
             if master.janitor().turn.is_enabled() {
@@ -91,6 +105,13 @@ pub(crate) fn start(master: &Arc<Master>) {
     every(master, cleaner_period, |master| {
         Box::pin(async move {
             if master.cleaner().turn.is_enabled() {
+                cleaner::run(&master).await;
+            }
+        })
+    });
+    every(master, FULL_DISK_PERIOD, |master| {
+        Box::pin(async move {
+            if master.chores().is_disk_full() && master.cleaner().turn.is_enabled() {
                 cleaner::run(&master).await;
             }
         })

@@ -11,7 +11,7 @@ use engine::Region;
 use engine::budget::MemstoreBudget;
 use engine::chores::Chores;
 use engine::instruments::Instruments;
-use engine::recovery::Recovered;
+use engine::recovery::{OnDamage, Recovered, log_dirs_of_others};
 use engine::region::{Opening, RegionOptions, RegionServices};
 use engine::scanner::BlockLoader;
 use fs::FileSystem;
@@ -36,7 +36,8 @@ pub struct MasterStore {
 }
 
 impl MasterStore {
-    /// Opens it, and makes it first if there is none. `on_fatal` is told if its log can take no more.
+    /// Opens it, and makes it first if there is none. `on_damage` says whether it is opened without edits of a damaged
+    /// log; `on_fatal` is told if its log can take no more.
     ///
     /// # Errors
     /// What keeps it from being opened; the master cannot start then.
@@ -45,6 +46,7 @@ impl MasterStore {
         fs: &Arc<dyn FileSystem>,
         root: &RootDir,
         server: &ServerName,
+        on_damage: OnDamage,
         on_fatal: Arc<dyn Fn(&wal::Error) + Send + Sync>,
     ) -> Result<MasterStore, engine::Error> {
         let root = root.master_data();
@@ -52,10 +54,12 @@ impl MasterStore {
         root.create_table(&**fs, &table, std::slice::from_ref(&info))
             .await
             .map_err(|error| engine::Error::bad_request(error.to_string()))?;
-        let recovered = Recovered::scan(fs.clone(), &root, server).await?;
+        let dirs = log_dirs_of_others(&**fs, &root, server).await?;
+        let recovered = Recovered::scan(fs.clone(), &root, &dirs, server, on_damage).await?;
         let options = wal::LogOptions {
             roll_bytes: LOG_BYTES,
             reserve_bytes: 0,
+            record: Some(root.log_record()),
             ..wal::LogOptions::new(root.wal_dir(server), &server.url_encoded(), root.old_wals_dir())
         };
         let log = wal::Log::start(env.clone(), fs.clone(), options, on_fatal).await?;
@@ -73,7 +77,7 @@ impl MasterStore {
             instruments: Arc::new(Instruments::begin(env.clock.monotonic())),
             server: Some(server.clone()),
         };
-        let entries = recovered.entries_of(fs.clone(), &info.encoded_name());
+        let entries = recovered.entries_of(fs.clone(), &info);
         let region = Region::open(services, Opening { info, table: Arc::new(table), entries }).await?;
         Ok(MasterStore { region, log })
     }
@@ -88,9 +92,12 @@ impl MasterStore {
     /// # Errors
     /// What the flush said; the log has the rest.
     pub async fn close(&self) -> Result<(), engine::Error> {
-        let closed = self.region.close().await;
+        let closed = self.region.close_once().await;
+        if closed.is_err() {
+            self.region.abandon();
+        }
         self.log.close().await;
-        closed.map(|_| ())
+        closed
     }
 }
 

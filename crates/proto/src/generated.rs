@@ -1055,6 +1055,10 @@ pub struct ServerLoad {
     pub region_cached_info: ::prost::alloc::vec::Vec<server_load::RegionCachedInfoEntry>,
     #[prost(message, repeated, tag = "15")]
     pub tasks: ::prost::alloc::vec::Vec<ServerTask>,
+    #[prost(string, repeated, tag = "1000")]
+    pub grampus_warnings: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    #[prost(string, repeated, tag = "1001")]
+    pub grampus_failures: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
 }
 /// Nested message and enum types in `ServerLoad`.
 pub mod server_load {

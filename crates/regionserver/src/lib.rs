@@ -4,6 +4,7 @@
 //! * [`client`]: `ClientService`, one call a file; [`scanners`]: leases of open scanners;
 //! * [`admin`]: `AdminService`; [`opening`]: opening and closing regions; [`splitting`]: when they should be split;
 //! * [`regions`], [`schedule`], [`load`]: the regions online, when they are flushed and compacted, their figures;
+//! * [`disk`]: free space and loss of the disk;
 //! * [`instruments`], [`pauses`]: what is counted of calls, and of times when none is served;
 //! * [`quotas`]: what calls may use in a time;
 //! * [`hotspots`]: the rows and regions that are asked for most;
@@ -15,6 +16,7 @@
 
 pub mod admin;
 pub mod client;
+pub mod disk;
 pub mod errors;
 pub mod hotspots;
 pub mod instruments;
@@ -29,8 +31,10 @@ pub mod schedule;
 pub mod server;
 pub mod slow_log;
 mod splitting;
+mod stopping;
 pub mod users;
 
 pub use admin::Admin;
 pub use client::{Client, ClientRpc};
+pub use disk::Disk;
 pub use server::{RegionServer, RegionServerOptions, RegionServerParts};

@@ -84,6 +84,13 @@ impl Schedule {
         }
     }
 
+    /// Flushes all regions with edits in memory, so that their logs can be removed.
+    pub fn flush_for_space(&self) {
+        for region in self.regions.all().iter().filter(|region| region.memstore_bytes() > 0) {
+            self.flush_wanted(region, FlushReason::Space);
+        }
+    }
+
     /// Flushes regions whose memstores have had edits for longer than `period`.
     pub fn flush_old(&self, now_ms: u64, period: Duration) {
         for region in self.regions.all() {
@@ -123,7 +130,10 @@ impl Schedule {
 
     /// Whether that succeeded.
     async fn flush_one(&self, region: &Arc<Region>, reason: FlushReason) -> bool {
-        region.wait_for_fewer_files().await;
+        // A full disk keeps compactions from making fewer files of many.
+        if reason != FlushReason::Space {
+            region.wait_for_fewer_files().await;
+        }
         let outcome = region.flush().await;
         // Only here: a flush by call asks for no compaction, as in HBase.
         region.want_compactions();

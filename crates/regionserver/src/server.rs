@@ -12,7 +12,7 @@ use engine::Region;
 use engine::budget::MemstoreBudget;
 use engine::instruments::Instruments;
 use engine::nonces::{self, Nonces};
-use engine::recovery::Recovered;
+use engine::recovery::{OnDamage, Recovered, log_dirs_of_others};
 use engine::region::{Opening, RegionOptions, RegionServices};
 use engine::scanner::BlockLoader;
 use fs::FileSystem;
@@ -22,6 +22,7 @@ use wire::exception::Answer;
 use wire::service::RegionServerStatusService;
 
 use crate::client::{CallContext, OpenScanner};
+use crate::disk::Disk;
 use crate::hotspots::HotSpots;
 use crate::instruments::{AdminInstruments, RequestInstruments};
 use crate::load::{megabytes, region_load};
@@ -50,6 +51,8 @@ pub struct RegionServerParts {
     pub env: Env,
     /// The files.
     pub fs: Arc<dyn FileSystem>,
+    /// The disk that they are on.
+    pub disk: Disk,
     /// Where what lies.
     pub root: RootDir,
     /// This server.
@@ -82,6 +85,8 @@ pub struct RegionServerOptions {
     pub memstore_low_mark: f64,
     /// Bytes that the block cache has when memstores have all of theirs; it has what they leave, too.
     pub cache_bytes: u64,
+    /// What becomes of regions that may have lost edits by a damaged log (`hbase.hlog.split.skip.errors`).
+    pub on_damage: OnDamage,
     /// A log of this length is replaced by a new one.
     pub log_roll_bytes: u64,
     /// A log of this age is replaced by a new one (`hbase.regionserver.logroll.period`).
@@ -135,6 +140,7 @@ pub struct RegionServer {
     info_port: u16,
     options: RegionServerOptions,
     root: RootDir,
+    disk: Disk,
     services: RegionServices,
     // hbase:meta has a log of its own, so that it can be replayed first.
     meta_log: Arc<wal::Log>,
@@ -161,8 +167,11 @@ impl RegionServer {
     /// # Errors
     /// A log that is damaged below what was durable, or what the file system said: nothing was changed then.
     pub async fn start(parts: RegionServerParts) -> Result<Arc<RegionServer>, wal::Error> {
-        let RegionServerParts { env, fs, root, name, info_port, options, answers, on_fatal, on_stop } = parts;
-        let recovered = Recovered::scan(fs.clone(), &root, &name).await?;
+        let RegionServerParts { env, fs, disk, root, name, info_port, options, answers, on_fatal, on_stop } =
+            parts;
+        // One process holds the root directory: whoever wrote other logs is dead.
+        let dead = log_dirs_of_others(&*fs, &root, &name).await?;
+        let recovered = Recovered::scan(fs.clone(), &root, &dead, &name, options.on_damage).await?;
         let on_log_failure: Arc<dyn Fn(&wal::Error) + Send + Sync> =
             Arc::new(move |error| on_fatal(&error.to_string()));
         let log_instruments = Arc::new(wal::Instruments::begin(env.clock.monotonic()));
@@ -172,6 +181,7 @@ impl RegionServer {
                 roll_bytes: options.log_roll_bytes,
                 roll_period: Some(options.log_roll_period),
                 instruments: Some(log_instruments.clone()),
+                record: Some(if suffix.is_empty() { root.log_record() } else { root.meta_log_record() }),
                 ..wal::LogOptions::new(root.wal_dir(&name), &name.url_encoded(), root.old_wals_dir())
             };
             wal::Log::start(env.clone(), fs.clone(), log_options, on_log_failure.clone()).await
@@ -182,7 +192,8 @@ impl RegionServer {
         recovered.forget_gone_regions(&*fs, &root, &log).await?;
 
         let regions = Arc::new(OnlineRegions::default());
-        let budget = Arc::new(MemstoreBudget::new(options.memstore_bytes, options.memstore_low_mark));
+        let budget = MemstoreBudget::new(options.memstore_bytes, options.memstore_low_mark);
+        let budget = Arc::new(budget.on_disk(disk.space.clone()));
         let schedule =
             Schedule::new(env.clone(), regions.clone(), budget.clone(), options.compaction.clone());
         let services = RegionServices {
@@ -218,6 +229,7 @@ impl RegionServer {
             info_port,
             options,
             root,
+            disk,
             services,
             meta_log,
             regions,
@@ -269,6 +281,7 @@ impl RegionServer {
                 server.schedule.look_at_stores();
             }
         });
+        self.watch_disk();
         pauses::watch(self.env(), &self.pauses);
         let (watcher, clock) = (Arc::downgrade(self), self.env().clock.clone());
         self.env().spawn(TaskClass::Background, async move {
@@ -393,21 +406,6 @@ impl RegionServer {
         }
     }
 
-    /// Flushes and closes all regions, `hbase:meta` last, and the logs. Nothing is served any more.
-    pub async fn stop(&self) {
-        let (meta, users): (Vec<_>, Vec<_>) =
-            self.regions.all().into_iter().partition(|region| region.info().table.is_meta());
-        for region in users.into_iter().chain(meta) {
-            self.regions.remove(region.encoded_name());
-            if let Err(error) = region.close().await {
-                warn!(region = %region.name(), %error, "region closed without a flush; the log has the rest");
-            }
-        }
-        self.services.log.close().await;
-        self.meta_log.close().await;
-        info!(server = %self.name, "region server stopped");
-    }
-
     /// Opens a region: its files, then what the logs have beyond them.
     ///
     /// # Errors
@@ -417,12 +415,12 @@ impl RegionServer {
         let table = Arc::new(table.map_err(layout_error)?);
         let log = if info.table.is_meta() { &self.meta_log } else { &self.services.log };
         let services = RegionServices { log: log.clone(), ..self.services.clone() };
-        let entries = self.recovered.entries_of(self.services.fs.clone(), &info.encoded_name());
+        let entries = self.recovered.entries_of(self.services.fs.clone(), info);
         Region::open(services, Opening { info: info.clone(), table, entries }).await
     }
 
     /// What the logs of earlier runs hold.
-    pub(crate) fn recovered(&self) -> &Recovered {
+    pub fn recovered(&self) -> &Recovered {
         &self.recovered
     }
 
@@ -444,6 +442,8 @@ impl RegionServer {
         let instruments = &self.services.instruments;
         instruments.tell_meters();
         let (now, server) = (self.env().clock.monotonic(), instruments.server());
+        let (mut warnings, failures) = self.disk_findings();
+        warnings.extend_from_slice(self.recovered.warnings());
         let rates = [&server.read_rows, &server.written_rows].map(|meter| meter.rates(now).one_minute);
         proto::ServerLoad {
             number_of_requests: Some(rates.iter().sum::<f64>() as u64),
@@ -454,6 +454,8 @@ impl RegionServer {
             report_end_time: Some(self.env().clock.now_ms()),
             info_server_port: Some(u32::from(self.info_port)),
             user_loads: self.users.loads(),
+            grampus_warnings: warnings,
+            grampus_failures: failures,
             ..proto::ServerLoad::default()
         }
     }
@@ -580,6 +582,30 @@ impl RegionServer {
 
     pub(crate) fn env(&self) -> &Env {
         &self.services.env
+    }
+
+    /// The disk that it writes to.
+    pub fn disk(&self) -> &Disk {
+        &self.disk
+    }
+
+    /// The log of users' regions, and that of `hbase:meta`.
+    pub(crate) fn logs(&self) -> [&Arc<wal::Log>; 2] {
+        [&self.services.log, &self.meta_log]
+    }
+
+    pub(crate) fn fs(&self) -> &Arc<dyn FileSystem> {
+        &self.services.fs
+    }
+
+    /// The log files that are written.
+    pub(crate) fn open_logs(&self) -> Vec<fs::FilePath> {
+        self.logs().into_iter().filter_map(|log| log.open_file()).collect()
+    }
+
+    /// Whether accepted writes wait for room on the disk.
+    pub fn waits_for_room(&self) -> bool {
+        self.logs().into_iter().any(|log| log.waits_for_room())
     }
 
     /// The master.

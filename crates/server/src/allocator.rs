@@ -9,12 +9,20 @@ use std::alloc::{GlobalAlloc, Layout};
 use std::ffi::{c_long, c_void};
 
 use libmimalloc_sys as sys;
+use rustix::process::{Resource, getrlimit};
 
 /// How long freed pages are kept. The allocator's own default of a second is long enough for a burst of requests to be in
 /// memory twice.
 const PURGE_DELAY_MS: c_long = 10;
 /// Source: `mi_option_e` of mimalloc 3.
 const PURGE_DELAY_OPTION: sys::mi_option_t = 15;
+
+/// Addresses that are reserved at a time, in KiB. Source: `mi_option_e` of mimalloc 3.
+const ARENA_RESERVE_OPTION: sys::mi_option_t = 23;
+/// Of a limit of addresses this part is reserved at a time; the bounds are 32 MiB and mimalloc's own default.
+const ARENA_PART: u64 = 32;
+const ARENA_KIB_MIN: u64 = 32 << 10;
+const ARENA_KIB_MAX: u64 = 1 << 20;
 
 /// What all memory is aligned to that is not shorter; what is shorter is aligned to its length's power of two below, 8 at
 /// least. Source: `MI_MAX_ALIGN_SIZE` of mimalloc, which asserts it of each block (`_mi_page_malloc_zero`).
@@ -79,6 +87,12 @@ unsafe impl GlobalAlloc for Allocator {
 pub(crate) fn set_up() {
     // SAFETY: sets a number within the allocator; nothing else reads it yet.
     unsafe { sys::mi_option_set(PURGE_DELAY_OPTION, PURGE_DELAY_MS) };
+    // A process that may have few addresses cannot reserve a GiB of them at a time.
+    if let Some(limit) = getrlimit(Resource::As).current {
+        let kib = (limit / 1024 / ARENA_PART).clamp(ARENA_KIB_MIN, ARENA_KIB_MAX);
+        // SAFETY: as above.
+        unsafe { sys::mi_option_set(ARENA_RESERVE_OPTION, kib as c_long) };
+    }
 }
 
 #[cfg(test)]

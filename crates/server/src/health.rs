@@ -1,5 +1,7 @@
 //! `grampus health`: asks the server of this configuration whether it serves, for a container's or a machine's watch.
 //!
+//! What the region servers report of themselves is printed too: warnings leave the server healthy, failures do not.
+//!
 //! It is asked at the addresses that it listens on, not at those that it tells its clients: the name that leads to a
 //! container from outside may lead nowhere from within. The master must have begun, and `hbase:meta` must be readable;
 //! then clients find what they look for.
@@ -33,12 +35,20 @@ pub fn run(arguments: &StartArguments) -> Result<(), String> {
     let env = os::env(Arc::new(runtimes));
     let asked = os::block_on(async { env.timeout(ANSWER_WITHIN, ask(&env, &config)).await });
     let servers = asked.ok_or_else(|| format!("no answer within {} s", ANSWER_WITHIN.as_secs()))??;
-    println!("healthy: region servers {servers}");
+    for warning in servers.iter().flat_map(|server| &server.server_load.grampus_warnings) {
+        println!("warning: {warning}");
+    }
+    let failures = servers.iter().flat_map(|server| &server.server_load.grampus_failures);
+    let failures: Vec<&str> = failures.map(String::as_str).collect();
+    if !failures.is_empty() {
+        return Err(failures.join(" "));
+    }
+    println!("healthy: region servers {}", servers.len());
     Ok(())
 }
 
-/// The number of region servers that live.
-async fn ask(env: &Env, config: &Config) -> Result<usize, String> {
+/// The region servers that live, with what they report.
+async fn ask(env: &Env, config: &Config) -> Result<Vec<proto::LiveServerInfo>, String> {
     let connections = Connections::new(env.clone(), "health", ANSWER_WITHIN);
     let status = proto::GetClusterStatusRequest::default();
     let call = Outgoing::new("MasterService", "GetClusterStatus", &status);
@@ -58,7 +68,7 @@ async fn ask(env: &Env, config: &Config) -> Result<usize, String> {
     let answer = connections.call(&host, port, call).await;
     let _: (proto::GetResponse, _) =
         answer.map_err(|error| format!("hbase:meta at {host}:{port}: {error}"))?;
-    Ok(status.cluster_status.live_servers.len())
+    Ok(status.cluster_status.live_servers)
 }
 
 /// Where a server that listens on `address` answers from this machine.

@@ -3,6 +3,7 @@
 //! * [`arguments`]: the command line; [`settings`]: options as the parts of a server take them; [`standalone`]: both roles in this
 //!   process, wired to each other;
 //! * [`os`]: clocks, sockets, threads; [`allocator`]: memory; [`lock`]: one process to a data directory;
+//! * [`limits`]: limits of the system that a server cannot run with;
 //! * [`health`]: whether a server serves, asked from outside; [`notify`]: what the service manager is told;
 //! * [`registry`], [`services`]: services behind the RPC server;
 //! * [`pages`]: what the pages show; [`history`]: what is kept of the last hour; [`beans`], [`log_counts`]: metrics; [`sinks`]:
@@ -15,6 +16,7 @@ mod beans;
 mod direct;
 mod health;
 mod history;
+mod limits;
 mod lock;
 mod log_counts;
 mod notify;

@@ -6,6 +6,7 @@ use std::time::Duration;
 use base::config::{Config, MemoryParts, RateLimiter};
 use engine::compaction::settings::WindowSettings;
 use engine::compaction::{Engine, Policy, Settings, SiteSettings};
+use engine::recovery::OnDamage;
 use regionserver::RegionServerOptions;
 use regionserver::quotas::{QuotaOptions, Refill};
 use regionserver::schedule::compactions::CompactionOptions;
@@ -49,6 +50,11 @@ impl Limits {
         }
         Limits { memory, shared: Shared::new(&rpc), rpc }
     }
+}
+
+/// What becomes of regions that may have lost edits by a damaged log.
+pub(crate) fn on_damage(config: &Config) -> OnDamage {
+    if config.wal_skip_errors { OnDamage::Skip } else { OnDamage::Refuse }
 }
 
 /// Which calls are told of.
@@ -111,6 +117,7 @@ pub(crate) fn region_server_options(config: &Config, memory: &MemoryParts) -> Re
         hotspots_period: config.history_period(),
         times_users: config.user_metrics_enabled,
         slow_log: slow_log_options(config),
+        on_damage: on_damage(config),
         log_roll_bytes: config.wal_roll_bytes(),
         log_roll_period: Duration::from_millis(config.wal_roll_interval_ms),
         logs_max: config.wal_files_max_for(memory.memstores) as usize,

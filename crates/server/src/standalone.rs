@@ -14,6 +14,8 @@ use base::config::{Config, Sources};
 use base::env::{Env, Listener, TaskClass};
 use base::pool::Pool;
 use cell::region::ServerName;
+use fs::reserve::{Reserve, WithReserve};
+use fs::space::Space;
 use fs::{FilePath, FileSystem};
 use layout::RootDir;
 use master::chores::ChoreOptions;
@@ -22,7 +24,7 @@ use master::store::MasterStore;
 use master::switches::Switches;
 use master::{Master, MasterParts};
 use regionserver::slow_log::SlowCalls;
-use regionserver::{Admin, ClientRpc, RegionServer, RegionServerParts};
+use regionserver::{Admin, ClientRpc, Disk, RegionServer, RegionServerParts};
 use rpc::{ServerOptions, Service};
 use tracing::{info, warn};
 use tracing_subscriber::layer::SubscriberExt;
@@ -47,12 +49,15 @@ use crate::os::{self, Runtimes};
 use crate::pages::{MasterPages, Peers, RegionServerPages};
 use crate::registry::Registry;
 use crate::services::Dispatched;
-use crate::settings::{Limits, region_server_options, slow_log_options};
+use crate::settings::{Limits, on_damage, region_server_options, slow_log_options};
 use crate::signals::Stop;
 use crate::sinks::Sinks;
 
 /// Threads for calls of the disk that block.
 const DISK_THREADS: usize = 8;
+
+/// A stop in which nothing was written for so long has met a disk that does not answer.
+const STALL: Duration = Duration::from_secs(60);
 
 /// Variables of the process that are not options by their keys.
 const VARIABLES: [&str; 5] =
@@ -68,10 +73,11 @@ pub fn run(arguments: &StartArguments) -> Result<(), String> {
     }
     sinks.tell();
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let files = crate::limits::check(&config, cores)?;
     let runtimes = Runtimes::start(cores, cores.div_ceil(2))
         .map_err(|error| format!("cannot start threads: {error}"))?;
     let env = os::env(Arc::new(runtimes));
-    os::block_on(serve(env, config, sinks))
+    os::block_on(serve(env, config, sinks, files))
 }
 
 /// The options of a server that is started with these arguments in this environment.
@@ -193,6 +199,7 @@ async fn listen(env: &Env, address: IpAddr, port: u16, key: &str) -> Result<Box<
 /// The data directory, locked.
 struct Data {
     fs: Arc<dyn FileSystem>,
+    disk: Disk,
     instruments: Arc<fs::measured::Instruments>,
     root: RootDir,
     cluster_id: String,
@@ -219,8 +226,13 @@ impl Data {
             local = local.past_page_cache();
         }
         let instruments = fs::measured::Instruments::begin(env.clock.clone());
-        let fs: Arc<dyn FileSystem> =
-            Arc::new(fs::measured::Measured::new(Arc::new(local), instruments.clone()));
+        let local: Arc<dyn FileSystem> = Arc::new(local);
+        let disk = open_disk(&local, &root, config).await.map_err(|error| format!("{shown}: {error}"))?;
+        let reserved: Arc<dyn FileSystem> = match &disk.reserve {
+            Some(reserve) => Arc::new(WithReserve::new(local, reserve.clone())),
+            None => local,
+        };
+        let fs: Arc<dyn FileSystem> = Arc::new(fs::measured::Measured::new(reserved, instruments.clone()));
         let identity = match root.open_or_create(&*fs, &*env.random).await {
             Ok(identity) => identity,
             Err(error) => {
@@ -230,8 +242,22 @@ impl Data {
                 return Err(format!("the data directory {shown}: {error}"));
             }
         };
-        Ok(Data { fs, instruments, root, cluster_id: identity.cluster_id, _lock: lock })
+        // With the other directories; what is in it is allocated once the server serves.
+        fs.make_dirs(&root.reserve_dir()).await.map_err(|error| format!("{shown}: {error}"))?;
+        Ok(Data { fs, disk, instruments, root, cluster_id: identity.cluster_id, _lock: lock })
     }
+}
+
+/// The disk below `fs`, with the reserve as the last run left it.
+async fn open_disk(fs: &Arc<dyn FileSystem>, root: &RootDir, config: &Config) -> fs::Result<Disk> {
+    let Some(found) = fs.space().await? else {
+        return Ok(Disk { lock: Some(root.lock_file()), ..Disk::default() });
+    };
+    let bytes = config.disk_reserve_bytes_of(found.total_bytes);
+    let space = Arc::new(Space::new(bytes));
+    space.polled(found, 0);
+    let reserve = Reserve::open(fs.clone(), root.reserve_dir(), bytes, space.clone()).await?;
+    Ok(Disk { space, reserve: Some(reserve), lock: Some(root.lock_file()), warnings: Vec::new() })
 }
 
 #[allow(clippy::disallowed_methods, reason = "the file system begins below this directory")]
@@ -239,11 +265,15 @@ fn make_directory(dir: &Path) -> std::io::Result<()> {
     std::fs::create_dir_all(dir)
 }
 
-async fn serve(env: Env, config: Config, sinks: Sinks) -> Result<(), String> {
+async fn serve(env: Env, config: Config, sinks: Sinks, files: u64) -> Result<(), String> {
     let started = env.clock.monotonic();
-    let limits = Limits::of(&config, os::raise_open_files());
+    let limits = Limits::of(&config, files);
     let listeners = Listeners::bind(&env, &config).await?;
-    let data = Data::open(&env, &config).await?;
+    let mut data = Data::open(&env, &config).await?;
+    if let Some(warning) = crate::limits::check_store_files(&*data.fs, &data.root, files).await {
+        warn!("{warning}");
+        data.disk.warnings.push(warning);
+    }
     let stop = Stop::new();
     let node = Node::start(&env, &config, &limits, &data, &listeners, &stop).await?;
     let addresses = Addresses::of(&listeners);
@@ -256,10 +286,34 @@ async fn serve(env: Env, config: Config, sinks: Sinks) -> Result<(), String> {
     let reason = reason.wait().await;
     notify::tell(notify::STOPPING);
     println!("stopping ({reason}): flushing what is in memory");
-    for server in servers {
-        server.stop().await;
+    let progress = || data.instruments.files.write_time.micros().count();
+    let stopped = async {
+        for server in servers {
+            server.stop().await;
+        }
+        node.stop().await
+    };
+    tokio::select! {
+        biased;
+        stopped = stopped => stopped,
+        () = stalled(&env, progress) => Err(format!(
+            "the stop was given up: for {} s nothing could be written; what was acknowledged is in the log, and the next \
+             start replays it",
+            STALL.as_secs()
+        )),
     }
-    node.stop().await
+}
+
+/// Waits until `progress` has not changed for [`STALL`].
+async fn stalled(env: &Env, progress: impl Fn() -> u64) {
+    let (mut before, mut since) = (progress(), env.clock.monotonic());
+    while env.clock.monotonic() < since + STALL {
+        env.clock.sleep(Duration::from_millis(500)).await;
+        let now = progress();
+        if now != before {
+            (before, since) = (now, env.clock.monotonic());
+        }
+    }
 }
 
 /// Both roles of this process.
@@ -292,11 +346,14 @@ impl Node {
         let coordinator: Arc<dyn Coordinator> = MemoryCoordinator::new(env);
         let names = Names::below(&config.zookeeper_parent);
         let on_log_failure = |error: &wal::Error| end_process(&error.to_string());
-        let store = MasterStore::open(env, &data.fs, &data.root, &master_name, Arc::new(on_log_failure));
+        let on_log_failure = Arc::new(on_log_failure);
+        let on_damage = on_damage(config);
+        let store = MasterStore::open(env, &data.fs, &data.root, &master_name, on_damage, on_log_failure);
         let on_stop = stop.clone();
         let region_server = RegionServer::start(RegionServerParts {
             env: env.clone(),
             fs: data.fs.clone(),
+            disk: data.disk.clone(),
             root: data.root.clone(),
             name: server_name,
             info_port: port_of(listeners.region_server_pages.as_deref()),
@@ -331,6 +388,7 @@ impl Node {
                 cleaner_period: Duration::from_millis(config.cleaner_period_ms),
                 file_ttl: Duration::from_millis(config.archived_file_ttl_ms),
                 log_ttl: Duration::from_millis(config.old_log_ttl_ms),
+                space: data.disk.space.clone(),
             },
         });
         let (cluster_id, files) = (data.cluster_id.clone(), data.instruments.clone());
@@ -431,11 +489,10 @@ impl Node {
     }
 
     async fn stop(&self) -> Result<(), String> {
-        self.region_server.stop().await;
-        self.store
-            .close()
-            .await
-            .map_err(|error| format!("master:store was not flushed ({error}); its log has the rest"))?;
+        let of_regions = self.region_server.stop().await;
+        let of_store = self.store.close().await;
+        of_regions?;
+        of_store.map_err(|error| format!("master:store was not flushed ({error}); its log has the rest"))?;
         info!("stopped");
         Ok(())
     }

@@ -9,7 +9,8 @@ use std::sync::Arc;
 
 use fs::FilePath;
 
-use crate::log::OldLog;
+use crate::log::{Fate, OldLog};
+use crate::record::Recorded;
 
 /// Regions and the highest sequence id of each.
 pub(crate) type Highest = HashMap<Arc<str>, u64>;
@@ -19,7 +20,9 @@ pub(crate) type Highest = HashMap<Arc<str>, u64>;
 pub(crate) struct Books {
     // Oldest first, those of earlier runs before ours.
     past: Vec<PastLog>,
-    // What was written to the file that is open.
+    // The file that is open.
+    open: Option<FilePath>,
+    // What was written to it.
     current: Highest,
     current_bytes: u64,
     // Up to where each region is flushed, as far as it was told.
@@ -42,7 +45,8 @@ impl Books {
             path: log.path,
             bytes: log.bytes,
             needed: log.highest,
-            finished: true,
+            // A log that stays is never finished, and so never given out.
+            finished: log.fate != Fate::Stay,
         });
         self.past.splice(0..0, adopted);
         self.release()
@@ -61,6 +65,16 @@ impl Books {
     /// The open log has so many bytes.
     pub(crate) fn has_grown(&mut self, bytes: u64) {
         self.current_bytes = bytes;
+    }
+
+    /// The log at `path` is the open one now.
+    pub(crate) fn opened(&mut self, path: Option<FilePath>) {
+        self.open = path;
+    }
+
+    /// The file that is open.
+    pub(crate) fn open_file(&self) -> Option<&FilePath> {
+        self.open.as_ref()
     }
 
     /// The open log was replaced; `path` is the old one's.
@@ -109,6 +123,13 @@ impl Books {
     /// Logs that are kept, with the open one.
     pub(crate) fn count(&self) -> usize {
         self.past.len() + 1
+    }
+
+    /// The logs that are kept, with the open one.
+    pub(crate) fn recorded(&self) -> Vec<Recorded> {
+        let past = self.past.iter().map(|log| Recorded { path: log.path.clone(), bytes: log.bytes });
+        let open = self.open.iter().map(|path| Recorded { path: path.clone(), bytes: self.current_bytes });
+        past.chain(open).collect()
     }
 
     /// Bytes of the logs that are kept.
@@ -181,13 +202,18 @@ mod tests {
             path: path(name),
             bytes: 50,
             highest: Highest::from([(region.into(), highest)]),
+            fate: Fate::Archive,
         };
-        let empty = OldLog { path: path("empty"), bytes: 9, highest: Highest::new() };
+        let empty = OldLog { path: path("empty"), bytes: 9, highest: Highest::new(), fate: Fate::Archive };
         assert_eq!(books.adopt(vec![old("old1", "a", 10), old("old2", "c", 20), empty]), [path("empty")]);
         assert_eq!(books.holding_oldest(), ["a".into()]);
         assert_eq!(books.flushed("a", 60), [path("old1")]);
         assert_eq!(books.holding_oldest(), ["c".into()]);
         assert_eq!(books.forget("c"), [path("old2")]);
         assert_eq!(books.count(), 2);
+        let stays = OldLog { fate: Fate::Stay, ..old("stays", "d", 30) };
+        assert_eq!(books.adopt(vec![stays]), []);
+        assert_eq!(books.flushed("d", 100), [], "a log that stays is never given out");
+        assert_eq!(books.recorded()[0], Recorded { path: path("stays"), bytes: 50 });
     }
 }

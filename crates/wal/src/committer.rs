@@ -5,6 +5,8 @@
 //!   group is appended again, to a new file. The failed file is never touched again.
 //! * A new file's header and name survive a power cut before anything in it is told to be committed.
 //! * A second failure in a row stops the log: the group and all that follows fail.
+//! * A full disk is no failure: the edits of the group are in memstores already, so the group waits for room, and with it
+//!   all that is appended after it. It fails only if the log is closed meanwhile.
 
 use std::mem;
 use std::sync::Arc;
@@ -29,6 +31,9 @@ use crate::{Edit, Error, Result, marker};
 const IDLE: Duration = Duration::from_millis(20);
 /// Longest file whatever the options say: the end mark's lengths must lie beyond it, with the largest entry behind.
 const ROLL_BYTES_MAX: u64 = 1 << 30;
+/// The pause before a group that found the disk full is written again, doubled up to [`ROOM_PAUSE_MAX`].
+const ROOM_PAUSE: Duration = Duration::from_millis(20);
+const ROOM_PAUSE_MAX: Duration = Duration::from_millis(500);
 /// A group buffer that grew beyond this is given back.
 const BUFFER_BYTES_KEPT: usize = 16 << 20;
 
@@ -48,6 +53,8 @@ pub(crate) struct Committer {
     last_number: u64,
     // A roll for size or age that failed is not tried again before the file has this length.
     roll_again_at: u64,
+    // What was taken from the queue last asks for the log's end.
+    is_ending: bool,
 }
 
 enum State {
@@ -67,6 +74,7 @@ impl Committer {
         let segment = create(&env, &*fs, &options, &mut last_number, Previous::NONE).await;
         let segment = segment.map_err(|(_, error)| error)?;
         info!(path = %segment.path(), "began a log");
+        locked(&shared.books).opened(Some(segment.path().clone()));
         Ok(Committer {
             env,
             fs,
@@ -79,6 +87,7 @@ impl Committer {
             mark_due: false,
             last_number,
             roll_again_at: 0,
+            is_ending: false,
         })
     }
 
@@ -98,6 +107,7 @@ impl Committer {
                 self.gathering.idle(self.env.clock.monotonic().saturating_sub(began));
                 continue;
             }
+            self.is_ending = dropped || orders.iter().any(|order| matches!(order, Order::Close(_)));
             if !edits.is_empty() {
                 let began = self.env.clock.monotonic();
                 self.commit_all(&edits).await;
@@ -158,7 +168,11 @@ impl Committer {
     async fn mark_idle(&mut self) {
         self.mark_due = false;
         let State::Open(segment) = &mut self.state else { return };
-        if let Err(error) = segment.mark_idle().await {
+        let marked = segment.mark_idle().await;
+        // The mark adds nothing that a full disk would be worth a new file: the next group states the same.
+        if let Err(error) = marked
+            && !is_full(&error)
+        {
             warn!(path = %segment.path(), %error, "a log could not be written to; beginning a new one");
             let outcome = self.give_up_file().await;
             if let Err(cause) = outcome {
@@ -196,16 +210,72 @@ impl Committer {
         if !group.iter().any(|edit| edit.logged && fits(edit)) {
             return Ok(());
         }
-        let Err(first) = self.write(group).await else { return Ok(()) };
+        let Err(first) = self.write_when_room(group).await else { return Ok(()) };
         warn!(error = %first, edits = group.len(), "a log failed; appending again to a new one");
         let second = match self.give_up_file().await {
-            Ok(()) => match self.write(group).await {
+            Ok(()) => match self.write_when_room(group).await {
                 Ok(()) => return Ok(()),
                 Err(error) => error,
             },
             Err(error) => error,
         };
         Err(self.stop(second))
+    }
+
+    /// Writes a group; while the disk is full, waits for room.
+    async fn write_when_room(&mut self, group: &[Edit]) -> fs::Result<()> {
+        let mut pause = ROOM_PAUSE;
+        loop {
+            let written = self.write(group).await;
+            match written {
+                Err(error) if is_full(&error) => self.wait_for_room(error, &mut pause).await?,
+                other => {
+                    self.found_room();
+                    return other;
+                }
+            }
+        }
+    }
+
+    /// Replaces the file; while the disk is full, waits for room.
+    async fn replace_when_room(&mut self) -> fs::Result<Box<Segment>> {
+        let mut pause = ROOM_PAUSE;
+        loop {
+            let replaced = self.replace_file().await;
+            match replaced {
+                Err(error) if is_full(&error) => self.wait_for_room(error, &mut pause).await?,
+                other => {
+                    self.found_room();
+                    return other;
+                }
+            }
+        }
+    }
+
+    /// Waits a little for room on the disk.
+    ///
+    /// # Errors
+    /// `full`, once the log is to be closed: what waits then was never acknowledged.
+    async fn wait_for_room(&mut self, full: fs::Error, pause: &mut Duration) -> fs::Result<()> {
+        if !self.shared.counts.waits_for_room.swap(true, Ordering::Relaxed) {
+            warn!(
+                error = %full,
+                "the log waits for room on the disk: free some; accepted writes are not acknowledged before"
+            );
+        }
+        if self.is_ending || self.shared.is_ending() {
+            return Err(full);
+        }
+        self.env.clock.sleep(*pause).await;
+        *pause = (*pause * 2).min(ROOM_PAUSE_MAX);
+        Ok(())
+    }
+
+    fn found_room(&self) {
+        if self.shared.counts.waits_for_room.load(Ordering::Relaxed) {
+            self.shared.counts.waits_for_room.store(false, Ordering::Relaxed);
+            info!("the log has room again");
+        }
     }
 
     async fn write(&mut self, group: &[Edit]) -> fs::Result<()> {
@@ -283,7 +353,10 @@ impl Committer {
     fn close(&mut self) {
         if let State::Open(segment) = mem::replace(&mut self.state, State::Over(Error::Closed)) {
             info!(path = %segment.path(), "closing a log");
-            locked(&self.shared.books).rolled(segment.path().clone());
+            let mut books = locked(&self.shared.books);
+            books.rolled(segment.path().clone());
+            books.opened(None);
+            drop(books);
             self.job(Job::Finish(segment));
         }
     }
@@ -310,9 +383,26 @@ impl Committer {
             self.roll_again_at = len + limit / 8;
             warn!(%error, len, "no new log could be made; the old one stays in use");
             if len > ROLL_BYTES_MAX {
-                self.stop(error);
+                self.roll_oversized(error).await;
             }
         }
+    }
+
+    /// Replaces a file that must not grow any more. A full disk is waited for; nothing else is.
+    async fn roll_oversized(&mut self, first: fs::Error) {
+        let (mut failed, mut pause) = (Some(first), ROOM_PAUSE);
+        while let Some(error) = failed.take() {
+            let waited = match is_full(&error) {
+                true => self.wait_for_room(error, &mut pause).await,
+                false => Err(error),
+            };
+            if let Err(error) = waited {
+                self.stop(error);
+                return;
+            }
+            failed = self.roll().await.err();
+        }
+        self.found_room();
     }
 
     /// Replaces the file by a new one in good order.
@@ -329,7 +419,7 @@ impl Committer {
         let instruments = &self.shared.instruments.all;
         instruments.roll_requests.increment();
         instruments.error_rolls.increment();
-        let old = self.replace_file().await?;
+        let old = self.replace_when_room().await?;
         self.job(Job::GiveUp(old.path().clone()));
         Ok(())
     }
@@ -352,13 +442,19 @@ impl Committer {
         let State::Open(old) = mem::replace(&mut self.state, State::Open(Box::new(new))) else {
             unreachable!("it was open above")
         };
-        locked(&self.shared.books).rolled(old.path().clone());
+        let mut books = locked(&self.shared.books);
+        books.rolled(old.path().clone());
+        if let State::Open(new) = &self.state {
+            books.opened(Some(new.path().clone()));
+        }
+        drop(books);
         Ok(old)
     }
 
     fn stop(&mut self, cause: fs::Error) -> Error {
         error!(error = %cause, "the log stops: nothing can be written any more");
         let error = Error::Stopped { cause };
+        locked(&self.shared.books).opened(None);
         self.state = State::Over(error.clone());
         (self.on_fatal)(&error);
         error
@@ -368,6 +464,10 @@ impl Committer {
         // The task ends only with the runtime, and what it does is needed for no promise.
         let _ = self.shared.jobs.send(job);
     }
+}
+
+fn is_full(error: &fs::Error) -> bool {
+    matches!(error, fs::Error::NoSpace { .. })
 }
 
 /// Makes the next file; on an error its path is given too, since something may be there.

@@ -181,6 +181,52 @@ pub(crate) async fn find(window: &mut Window, offset: u64, form: &Form) -> Resul
     Ok(found)
 }
 
+/// Bytes that tell whether an entry may begin: a length, and the tag of the key's first field.
+pub(crate) const CANDIDATE_LEN: usize = VARINT_LEN_MAX + 1;
+/// Tag of a key's first field, the region's name.
+const REGION_TAG: u8 = 0x0a;
+
+/// Where in `bytes` an entry may begin first. Does not look at the last [`CANDIDATE_LEN`] - 1 bytes.
+pub(crate) fn next_candidate(bytes: &[u8]) -> Option<usize> {
+    bytes.windows(CANDIDATE_LEN).position(|window| {
+        // Most bytes are values or zeros: looked at before a length is decoded.
+        if window[0] == 0 || !window[1..].contains(&REGION_TAG) {
+            return false;
+        }
+        let mut input = window;
+        let key_len = get_varint(&mut input);
+        key_len.is_some_and(|len| (1..=KEY_LEN_MAX as u64).contains(&len))
+            && input.first() == Some(&REGION_TAG)
+    })
+}
+
+/// Where the entry at `at` ends by what its key says, which is not checked; `None` if there is no key.
+pub(crate) async fn claimed_end(window: &mut Window, at: u64) -> fs::Result<Option<u64>> {
+    let Some((key_at, outline, key_len)) = claimed_key(window, at).await? else { return Ok(None) };
+    Ok(outline.cells_len.and_then(|cells_len| (key_at + key_len as u64).checked_add(cells_len)))
+}
+
+/// The region that the key at `at` names, unchecked.
+pub(crate) async fn claimed_region(window: &mut Window, at: u64) -> fs::Result<Option<String>> {
+    let Some((key_at, outline, _)) = claimed_key(window, at).await? else { return Ok(None) };
+    let name = window.held(key_at).get(outline.region_at..outline.region_at + outline.region_len);
+    Ok(name.and_then(|name| String::from_utf8(name.to_vec()).ok()))
+}
+
+async fn claimed_key(window: &mut Window, at: u64) -> fs::Result<Option<(u64, Outline, usize)>> {
+    if at >= window.len() {
+        return Ok(None);
+    }
+    match find_key(window, at).await {
+        Ok((key_at, key_len)) => {
+            let outline = Outline::read(&window.held(key_at)[..key_len]);
+            Ok(outline.ok().map(|outline| (key_at, outline, key_len)))
+        }
+        Err(Fault::Fs(error)) => Err(error),
+        Err(Fault::Cut | Fault::Bad(_)) => Ok(None),
+    }
+}
+
 /// Compares the checksum of an entry that fits the file, piece by piece if it is long.
 async fn check(window: &mut Window, found: &Found, salt: Salt) -> Result<(), Fault> {
     let expected = found.outline.crc.ok_or("an entry without a checksum")?;

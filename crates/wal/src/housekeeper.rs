@@ -3,14 +3,16 @@
 //! One task does it in order, so that no commit waits for it. Nothing here is needed for durability: a failure is
 //! logged and leaves a file behind that the next run finds.
 
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use fs::{FilePath, FileSystem};
 use tokio::sync::{mpsc, oneshot};
-use tracing::{info, warn};
+use tracing::{debug, info, warn};
 
 use crate::books::Books;
 use crate::log::locked;
+use crate::record::{self, Recorded};
 use crate::segment::Segment;
 
 /// Something to do.
@@ -23,6 +25,10 @@ pub(crate) enum Job {
     Archive(Vec<FilePath>),
     /// Removes a log that was not wholly made.
     Discard(FilePath),
+    /// A damaged log of an earlier run: it is moved there instead of to the archive.
+    MoveElsewhere(FilePath, FilePath),
+    /// Records which logs are kept.
+    Record,
     /// Answers when all before is done.
     Drain(oneshot::Sender<()>),
 }
@@ -34,6 +40,11 @@ pub(crate) struct Housekeeper {
     pub(crate) archive_dir: FilePath,
     // Logs whose move failed: tried again with the next.
     pub(crate) left: Vec<FilePath>,
+    // Where damaged logs go.
+    pub(crate) elsewhere: HashMap<FilePath, FilePath>,
+    // Where logs are recorded, and what was recorded last.
+    pub(crate) record: Option<FilePath>,
+    pub(crate) recorded: Vec<Recorded>,
 }
 
 impl Housekeeper {
@@ -52,6 +63,8 @@ impl Housekeeper {
                         warn!(%path, %error, "a log that was not wholly made stays");
                     }
                 }
+                Job::MoveElsewhere(path, dir) => drop(self.elsewhere.insert(path, dir)),
+                Job::Record => self.record_logs().await,
                 // Who asked may have given up waiting.
                 Job::Drain(done) => drop(done.send(())),
             }
@@ -90,11 +103,30 @@ impl Housekeeper {
                 }
             }
         }
+        // Before a crash can make them seem missing.
+        self.record_logs().await;
+    }
+
+    /// Records which logs are kept. Only helps to notice damage later, so a failure is no more than logged.
+    async fn record_logs(&mut self) {
+        let Some(path) = &self.record else { return };
+        let logs = locked(&self.books).recorded();
+        if logs == self.recorded {
+            return;
+        }
+        match record::write(&*self.fs, path, &logs).await {
+            Ok(()) => self.recorded = logs,
+            Err(error) => debug!(%path, %error, "the logs that are kept could not be recorded"),
+        }
     }
 
     async fn move_one(&self, path: &FilePath) -> fs::Result<()> {
-        self.fs.rename(path, &self.archive_dir.join(path.name())).await?;
-        self.fs.sync_dir(&self.archive_dir).await?;
+        let to = self.elsewhere.get(path).unwrap_or(&self.archive_dir);
+        if *to != self.archive_dir {
+            self.fs.make_dirs(to).await?;
+        }
+        self.fs.rename(path, &to.join(path.name())).await?;
+        self.fs.sync_dir(to).await?;
         let parent = path.parent();
         self.fs.sync_dir(&parent).await?;
         if parent != self.dir && self.fs.list(&parent).await?.is_empty() {

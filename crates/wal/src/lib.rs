@@ -3,6 +3,7 @@
 //! * [`Log`]: group commit, rolling, and which files are still needed;
 //! * [`reader`]: one log from front to back, HBase's own (dictionary-compressed too) and ours;
 //! * [`marker`]: edits that tell a region's life;
+//! * [`record`]: which logs there were, to notice those that are missing;
 //! * [`recovery`]: all logs of a server in one checked pass, then each region's entries by themselves;
 //! * `header`, `key`, `entry`, `mark`: the bytes, drawn in `docs/formats/wal.md`.
 //!
@@ -37,6 +38,7 @@ mod window;
 
 pub mod marker;
 pub mod reader;
+pub mod record;
 pub mod recovery;
 
 pub use edit::{Committed, Edit, Scope};
@@ -44,6 +46,6 @@ pub use entry::{CELLS_LEN_MAX, Entry};
 pub use error::{Error, Result};
 pub use instruments::{Instruments, LogInstruments, NoReplicas, TableFigures};
 pub use key::Key;
-pub use log::{Figures, Log, LogOptions, OldLog};
+pub use log::{Fate, Figures, Log, LogOptions, OldLog};
 pub use name::LogName;
 pub use reader::{Ending, LogReader, Tail};

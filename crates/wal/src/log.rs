@@ -1,7 +1,7 @@
 //! The log as the rest of the server sees it: a queue that takes edits and tells later what became of them.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -14,6 +14,9 @@ use crate::committer::Committer;
 use crate::housekeeper::{Housekeeper, Job};
 use crate::instruments::Instruments;
 use crate::{Edit, Error, Result};
+
+/// The pause between two records of which files are kept.
+const RECORD_PERIOD: Duration = Duration::from_secs(1);
 
 /// Where a log is and when it begins a new file.
 #[derive(Clone, Debug)]
@@ -36,6 +39,8 @@ pub struct LogOptions {
     pub group_bytes: u64,
     /// What an edit must survive before it is told to be committed.
     pub reach: Sync,
+    /// Where the log records which files it keeps, if anywhere (see [`crate::record`]).
+    pub record: Option<FilePath>,
     /// Where the log counts, perhaps together with others; its own, if none.
     pub instruments: Option<Arc<Instruments>>,
 }
@@ -53,9 +58,22 @@ impl LogOptions {
             reserve_bytes: 2 << 20,
             group_bytes: 1 << 20,
             reach: Sync::Disk,
+            record: None,
             instruments: None,
         }
     }
+}
+
+/// What happens to a log of an earlier run once nothing in it is needed any more.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Fate {
+    /// It is archived.
+    #[default]
+    Archive,
+    /// It is moved to this directory: it is damaged, and somebody may want to see it.
+    MoveTo(FilePath),
+    /// It stays: parts that could not be read may be needed.
+    Stay,
 }
 
 /// A log of an earlier run, replayed where it is and archived once all that is in it is flushed.
@@ -67,6 +85,8 @@ pub struct OldLog {
     pub bytes: u64,
     /// The regions with edits in it, and the highest sequence id of each.
     pub highest: HashMap<Arc<str>, u64>,
+    /// What becomes of it.
+    pub fate: Fate,
 }
 
 /// Counts since the start, and what is there now.
@@ -112,6 +132,8 @@ pub(crate) struct Shared {
 pub(crate) struct Counts {
     pub(crate) queued_bytes: AtomicU64,
     pub(crate) failures: AtomicU64,
+    // A group found the disk full and is written again and again.
+    pub(crate) waits_for_room: AtomicBool,
 }
 
 struct Queue {
@@ -177,6 +199,12 @@ impl Shared {
         queue.edits.len() < edits && queue.orders.is_empty() && !queue.dropped
     }
 
+    /// Whether the log is to be closed, or was dropped.
+    pub(crate) fn is_ending(&self) -> bool {
+        let queue = locked(&self.queue);
+        queue.dropped || queue.orders.iter().any(|order| matches!(order, Order::Close(_)))
+    }
+
     /// The first edit in an empty queue wakes the committer again.
     pub(crate) fn wake_at_first(&self) {
         locked(&self.queue).wake_at = 1;
@@ -201,6 +229,9 @@ impl Log {
     ) -> Result<Arc<Log>> {
         fs.make_dirs(&options.dir).await?;
         fs.make_dirs(&options.archive_dir).await?;
+        if let Some(record) = &options.record {
+            fs.make_dirs(&record.parent()).await?;
+        }
         let (jobs, todo) = mpsc::unbounded_channel();
         let instruments = options
             .instruments
@@ -220,12 +251,25 @@ impl Log {
             dir: options.dir.clone(),
             archive_dir: options.archive_dir.clone(),
             left: Vec::new(),
+            elsewhere: HashMap::new(),
+            record: options.record.clone(),
+            recorded: Vec::new(),
         };
+        let records = options.record.is_some();
         let committer = Committer::start(env.clone(), fs, options, shared.clone(), on_fatal).await?;
         env.spawn(TaskClass::Service, housekeeper.run(todo));
         // Not on the threads of flush and compaction: every write waits for this task.
         // Where those are who append and wait: to wake a task of the same thread costs no system call.
         env.spawn(TaskClass::Connection, committer.run());
+        if records {
+            let (clock, watched) = (env.clock.clone(), Arc::downgrade(&shared));
+            env.spawn(TaskClass::Service, async move {
+                // The task ends with the log.
+                while watched.upgrade().is_some_and(|shared| shared.jobs.send(Job::Record).is_ok()) {
+                    clock.sleep(RECORD_PERIOD).await;
+                }
+            });
+        }
         Ok(Arc::new(Log { shared }))
     }
 
@@ -247,6 +291,16 @@ impl Log {
     /// Bytes of edits that are not committed yet; who appends should wait when they are many.
     pub fn queued_bytes(&self) -> u64 {
         self.shared.counts.queued_bytes.load(Ordering::Relaxed)
+    }
+
+    /// The file that is written now; none once the log has ended.
+    pub fn open_file(&self) -> Option<FilePath> {
+        locked(&self.shared.books).open_file().cloned()
+    }
+
+    /// Whether edits wait for room on a full disk. They are not acknowledged before they have it.
+    pub fn waits_for_room(&self) -> bool {
+        self.shared.counts.waits_for_room.load(Ordering::Relaxed)
     }
 
     /// Replaces the open file by a new one, after committing what was appended before.
@@ -281,6 +335,11 @@ impl Log {
     /// Takes over logs of an earlier run, as [`crate::recovery::LogIndex::old_logs`] gives them. Each of their regions
     /// must say [`Log::flushed`] (or [`Log::forget`]) some time, also when nothing was left to replay.
     pub fn adopt(&self, old: Vec<OldLog>) {
+        for log in &old {
+            if let Fate::MoveTo(dir) = &log.fate {
+                let _ = self.shared.jobs.send(Job::MoveElsewhere(log.path.clone(), dir.clone()));
+            }
+        }
         let unneeded = locked(&self.shared.books).adopt(old);
         self.archive(unneeded);
     }

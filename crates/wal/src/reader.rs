@@ -17,6 +17,8 @@ use crate::{Error, Result};
 /// Bytes read at a time: as many as a local disk answers at once from the page cache, and as stay in the processor's
 /// own cache until they are checked.
 pub(crate) const PIECE_BYTES: usize = 256 << 10;
+/// How often the bytes of a log are read again at most, to find an entry after damage.
+const RESUME_READS: u64 = 4;
 /// Longest trailer looked for; HBase's has eight bytes.
 const TRAILER_LEN_MAX: u64 = 1024;
 
@@ -271,6 +273,60 @@ impl Walk {
 
     async fn end_at_stop(&mut self) -> Result<Step> {
         self.end(self.stop_tail().ending).await
+    }
+
+    /// Where the next step looks for an entry.
+    pub(crate) fn at(&self) -> u64 {
+        self.at
+    }
+
+    /// Goes on at `at`, past bytes that are damaged.
+    pub(crate) fn resume_at(&mut self, at: u64) {
+        self.at = at;
+    }
+
+    /// The first offset after the damage at `damaged_at` where an entry of this log passes its check; `None` if there is
+    /// none, or if the log's entries have no checks.
+    ///
+    /// An entry's checksum covers its offset and the log's random number, so nothing else is taken for one.
+    pub(crate) async fn resume_after(&mut self, damaged_at: u64) -> Result<Option<u64>> {
+        let Some(form @ Form::Checked { .. }) = self.form else { return Ok(None) };
+        // Bytes that only look like entries cost no more than this, whatever a client stored.
+        let mut budget = self.window.len().saturating_mul(RESUME_READS);
+        let mut at = damaged_at + 1;
+        while at < self.stop && budget > 0 {
+            let len = (self.stop - at).min(PIECE_BYTES as u64) as usize;
+            // Near the end of what is held, to be read once and not for each candidate.
+            let wanted = len.min(HEAD_BYTES as usize);
+            self.window.fill_ahead(at, wanted, len).await?;
+            let held = self.window.held(at);
+            let Some(skip) = entry::next_candidate(held) else {
+                at += held.len().saturating_sub(entry::CANDIDATE_LEN - 1).max(1) as u64;
+                continue;
+            };
+            at += skip as u64;
+            let claimed = entry::claimed_end(&mut self.window, at).await?;
+            match claimed.filter(|end| *end <= self.stop) {
+                Some(end) => {
+                    budget = budget.saturating_sub(end - at);
+                    match entry::find(&mut self.window, at, &form).await {
+                        Ok(_) => return Ok(Some(at)),
+                        Err(Fault::Fs(error)) => return Err(error.into()),
+                        Err(_) => at += 1,
+                    }
+                }
+                None => at += 1,
+            }
+        }
+        Ok(None)
+    }
+
+    /// The region that the key of the damaged entry at `at` names, if the entry ends at `end`.
+    pub(crate) async fn damaged_entry(&mut self, at: u64, end: u64) -> Result<Option<String>> {
+        if entry::claimed_end(&mut self.window, at).await? != Some(end) {
+            return Ok(None);
+        }
+        Ok(entry::claimed_region(&mut self.window, at).await?)
     }
 
     // Accepts the end, unless it is known that more than this was durable.

@@ -9,16 +9,17 @@
 //! before anyone acts on them.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::sync::Arc;
 
 use fs::{FilePath, FileSystem};
 
 use crate::entry::{Entry, Found};
 use crate::header::Form;
-use crate::log::OldLog;
+use crate::log::{Fate, OldLog};
 use crate::marker;
 use crate::name::LogName;
-use crate::reader::{LogReader, PIECE_BYTES, Step, Tail, Walk};
+use crate::reader::{Ending, LogReader, PIECE_BYTES, Step, Tail, Walk};
 use crate::{Error, Result};
 
 /// Bytes that are read at a time for one region, at most.
@@ -32,6 +33,69 @@ const SLACK_BYTES: u64 = 512;
 pub struct LogIndex {
     logs: Vec<IndexedLog>,
     regions: HashMap<Arc<str>, IndexedRegion>,
+    damages: Vec<Damage>,
+}
+
+/// A part of a log that was durable once and cannot be read.
+#[derive(Clone, Debug)]
+pub struct Damage {
+    /// The log.
+    pub file: FilePath,
+    /// Where the part begins.
+    pub offset: u64,
+    /// Where the log can be read again; `None`: nowhere.
+    pub resumed_at: Option<u64>,
+    /// What was found.
+    pub what: &'static str,
+    /// The region of the only entry in it, if it is no more than one.
+    pub only: Option<Arc<str>>,
+    // Of regions with entries: the highest sequence id before, and the lowest one after that is higher.
+    before: HashMap<Arc<str>, u64>,
+    after: HashMap<Arc<str>, u64>,
+}
+
+/// Edits of a region that may have been in a damaged part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Loss {
+    /// Their sequence ids are higher than this one.
+    pub above: u64,
+    /// And lower than this one, if any.
+    pub below: Option<u64>,
+}
+
+impl fmt::Display for Loss {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.below {
+            Some(below) if below == self.above + 2 => write!(f, "sequence id {}", self.above + 1),
+            Some(below) => write!(f, "sequence ids {} to {}", self.above + 1, below - 1),
+            None => write!(f, "sequence ids from {} on", self.above + 1),
+        }
+    }
+}
+
+impl Damage {
+    /// Which edits of a region may have been in the part, where its files hold all up to `flushed`; `None`: none.
+    ///
+    /// Sequence ids of a region have no gaps in its logs, so the entries around the part say what is missing.
+    pub fn loss_of(&self, region: &str, flushed: u64) -> Option<Loss> {
+        if self.only.as_ref().is_some_and(|only| **only != *region) {
+            return None;
+        }
+        let above = self.before.get(region).copied().unwrap_or(0).max(flushed);
+        let below = self.after.get(region).copied();
+        // One id is between them at least.
+        below.is_none_or(|below| below > above + 1).then_some(Loss { above, below })
+    }
+}
+
+impl fmt::Display for Damage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "log {} is damaged at {}: {}", self.file, self.offset, self.what)?;
+        match self.resumed_at {
+            Some(at) => write!(f, "; {} bytes cannot be read", at - self.offset),
+            None => write!(f, "; nothing after that can be read"),
+        }
+    }
 }
 
 /// One log that was scanned.
@@ -59,6 +123,8 @@ pub struct IndexedRegion {
     pub entries: u64,
     /// Bytes of the entries.
     pub bytes: u64,
+    /// The sequence id of its last close, 0 if none: all edits up to that one are in files.
+    pub closed_at: u64,
     runs: Vec<Run>,
 }
 
@@ -89,12 +155,18 @@ impl LogIndex {
         &self.logs
     }
 
+    /// The parts of logs that cannot be read; none after [`scan`].
+    pub fn damages(&self) -> &[Damage] {
+        &self.damages
+    }
+
     /// For [`crate::Log::adopt`].
     pub fn old_logs(&self) -> Vec<OldLog> {
         let old = |log: &IndexedLog| OldLog {
             path: log.path.clone(),
             bytes: log.tail.end,
             highest: log.highest.clone(),
+            fate: Fate::Archive,
         };
         self.logs.iter().map(old).collect()
     }
@@ -121,24 +193,49 @@ pub async fn logs_in(fs: &dyn FileSystem, dir: &FilePath) -> Result<Vec<FilePath
 /// # Errors
 /// [`Error::Damaged`] for the first entry that was durable and is not sound: nothing should be replayed then.
 pub async fn scan(fs: &dyn FileSystem, paths: &[FilePath]) -> Result<LogIndex> {
-    let claims = successors_claims(fs, paths).await?;
-    let mut builder = Builder::default();
+    scan_with(fs, paths, Builder::default()).await
+}
+
+/// As [`scan`], but goes on past damage: what can be read before and after it is indexed, and what cannot is in
+/// [`LogIndex::damages`].
+///
+/// # Errors
+/// What the file system reports, and [`Error::Unsupported`].
+pub async fn scan_past_damage(fs: &dyn FileSystem, paths: &[FilePath]) -> Result<LogIndex> {
+    scan_with(fs, paths, Builder { goes_on: true, ..Builder::default() }).await
+}
+
+async fn scan_with(fs: &dyn FileSystem, paths: &[FilePath], mut builder: Builder) -> Result<LogIndex> {
+    let claims = successors_claims(fs, paths, builder.goes_on).await?;
     for path in paths {
-        let mut walk = Walk::open(fs, path, PIECE_BYTES).await?;
+        let mut walk = match Walk::open(fs, path, PIECE_BYTES).await {
+            Err(Error::Damaged { offset, what, .. }) if builder.goes_on => {
+                builder.damaged_header(path, offset, what);
+                continue;
+            }
+            walk => walk?,
+        };
         if let Some(durable) = claims.get(path) {
             walk.expect_durable(*durable);
         }
         builder.scan_log(fs, path, walk).await?;
     }
-    Ok(LogIndex { logs: builder.logs, regions: builder.regions.into_iter().collect() })
+    Ok(builder.finish())
 }
 
 // A log's header says how much of the log before it was durable. Fences all logs on the way.
-async fn successors_claims(fs: &dyn FileSystem, paths: &[FilePath]) -> Result<HashMap<FilePath, u64>> {
+async fn successors_claims(
+    fs: &dyn FileSystem,
+    paths: &[FilePath],
+    goes_on: bool,
+) -> Result<HashMap<FilePath, u64>> {
     let mut claims = HashMap::new();
     for path in paths {
         fs.fence(path).await?;
-        let walk = Walk::open(fs, path, PIECE_BYTES).await?;
+        let walk = match Walk::open(fs, path, PIECE_BYTES).await {
+            Err(Error::Damaged { .. }) if goes_on => continue,
+            walk => walk?,
+        };
         if let (Some(previous), Some(name)) = (walk.previous(), LogName::of(path)) {
             let before = LogName { number: previous.number, ..name };
             let claim = claims.entry(path.parent().join(&before.to_string())).or_insert(0);
@@ -158,7 +255,15 @@ struct Builder {
     highest: Vec<u64>,
     // The region of the entry before: most often that of the next one.
     last: usize,
+    // Whether damage is noted rather than the end of the scan.
+    goes_on: bool,
+    damages: Vec<Damage>,
+    // For each of these and each region the highest sequence id before and the lowest one after; 0: none.
+    around: Vec<(Vec<u64>, Vec<u64>)>,
 }
+
+/// Damaged parts of one log that are noted; a log with more is not read on.
+const DAMAGES_MAX: usize = 64;
 
 impl Builder {
     async fn scan_log(&mut self, fs: &dyn FileSystem, path: &FilePath, mut walk: Walk) -> Result<()> {
@@ -169,21 +274,89 @@ impl Builder {
         let form = walk.form;
         let tail = match form {
             Some(Form::Dictionary { .. }) => self.scan_compressed(LogReader::open(fs, path).await?).await?,
-            _ => loop {
-                match walk.next().await? {
-                    Step::Found(found) => {
-                        // A long entry was checked piece by piece, and its key may have left memory.
-                        walk.hold_key(&found).await?;
-                        self.take(&walk, &found)?;
-                    }
-                    Step::End(tail) => break tail,
-                }
-            },
+            _ => self.scan_entries(path, &mut walk).await?,
         };
         let named = self.regions.iter().zip(&self.highest).filter(|(_, highest)| **highest != 0);
         let highest = named.map(|((name, _), highest)| (name.clone(), *highest)).collect();
         self.logs.push(IndexedLog { path: path.clone(), tail, highest, form });
         Ok(())
+    }
+
+    async fn scan_entries(&mut self, path: &FilePath, walk: &mut Walk) -> Result<Tail> {
+        let noted_before = self.damages.len();
+        loop {
+            match self.scan_entry(walk).await {
+                Ok(None) => {}
+                Ok(Some(tail)) => return Ok(tail),
+                Err(Error::Damaged { offset, what, .. }) if self.goes_on => {
+                    let is_long = self.damages.len() - noted_before >= DAMAGES_MAX;
+                    let resumed_at = match walk.at() > offset {
+                        // The entry passed its check, and is of no use all the same.
+                        true => Some(walk.at()),
+                        false if is_long => None,
+                        false => walk.resume_after(offset).await?,
+                    };
+                    let only = match resumed_at {
+                        Some(end) => walk.damaged_entry(offset, end).await?,
+                        None => None,
+                    };
+                    self.note_damage(path, offset, what, resumed_at, only);
+                    match resumed_at {
+                        Some(at) => walk.resume_at(at),
+                        None => return Ok(Tail { end: offset, ending: Ending::Torn(what) }),
+                    }
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    async fn scan_entry(&mut self, walk: &mut Walk) -> Result<Option<Tail>> {
+        match walk.next().await? {
+            Step::Found(found) => {
+                // A long entry was checked piece by piece, and its key may have left memory.
+                walk.hold_key(&found).await?;
+                self.take(walk, &found)?;
+                Ok(None)
+            }
+            Step::End(tail) => Ok(Some(tail)),
+        }
+    }
+
+    /// A log without a sound header: nothing in it can be read.
+    fn damaged_header(&mut self, path: &FilePath, offset: u64, what: &'static str) {
+        self.note_damage(path, offset, what, None, None);
+        let tail = Tail { end: 0, ending: Ending::Torn(what) };
+        self.logs.push(IndexedLog { path: path.clone(), tail, highest: HashMap::new(), form: None });
+    }
+
+    fn note_damage(
+        &mut self,
+        path: &FilePath,
+        offset: u64,
+        what: &'static str,
+        resumed_at: Option<u64>,
+        only: Option<String>,
+    ) {
+        let only = only.map(Into::into);
+        let (before, after) = (HashMap::new(), HashMap::new());
+        self.damages.push(Damage { file: path.clone(), offset, resumed_at, what, only, before, after });
+        let before = self.regions.iter().map(|(_, region)| region.highest_seq_id).collect();
+        self.around.push((before, Vec::new()));
+    }
+
+    fn finish(mut self) -> LogIndex {
+        for (damage, (before, after)) in self.damages.iter_mut().zip(&self.around) {
+            let of = |ids: &[u64]| {
+                let named = self.regions.iter().zip(ids).filter(|(_, seq_id)| **seq_id != 0);
+                named.map(|((name, _), seq_id)| (name.clone(), *seq_id)).collect()
+            };
+            (damage.before, damage.after) = (of(before), of(after));
+            // A flipped bit in the name of a region: then it may be any.
+            let is_known = |name: &Arc<str>| self.ids.contains_key(name);
+            damage.only = damage.only.take().filter(is_known);
+        }
+        LogIndex { logs: self.logs, regions: self.regions.into_iter().collect(), damages: self.damages }
     }
 
     fn take(&mut self, walk: &Walk, found: &Found) -> Result<()> {
@@ -198,6 +371,7 @@ impl Builder {
             // All before it is in files, or was: a family may be gone since, or the region's files be those of a
             // snapshot now. Replayed, such edits would come back.
             self.regions[id].1.runs.clear();
+            self.regions[id].1.closed_at = outline.seq_id;
         }
         let log = self.logs.len() as u32;
         match self.regions[id].1.runs.last_mut() {
@@ -209,12 +383,24 @@ impl Builder {
 
     async fn scan_compressed(&mut self, mut reader: LogReader) -> Result<Tail> {
         let log = self.logs.len() as u32;
-        while let Some(entry) = reader.next().await? {
-            let region = std::str::from_utf8(&entry.key.region).map_err(|_| Error::Damaged {
-                file: reader.path().clone(),
-                offset: entry.offset,
-                what: REGION_NO_TEXT,
-            })?;
+        loop {
+            let next = reader.next().await.and_then(|entry| {
+                let Some(entry) = entry else { return Ok(None) };
+                let is_text = std::str::from_utf8(&entry.key.region).is_ok();
+                let (file, offset, what) = (reader.path().clone(), entry.offset, REGION_NO_TEXT);
+                if is_text { Ok(Some(entry)) } else { Err(Error::Damaged { file, offset, what }) }
+            });
+            let entry = match next {
+                Ok(Some(entry)) => entry,
+                Ok(None) => break,
+                // Dictionaries lack what could not be read: nothing after it can be.
+                Err(Error::Damaged { offset, what, .. }) if self.goes_on => {
+                    self.note_damage(&reader.path().clone(), offset, what, None, None);
+                    return Ok(Tail { end: offset, ending: Ending::Torn(what) });
+                }
+                Err(error) => return Err(error),
+            };
+            let region = std::str::from_utf8(&entry.key.region).expect("looked at above");
             let id = self.id_of_name(region, || entry.key.table.clone());
             self.count(id, entry.key.seq_id, entry.end - entry.offset, marker::is_marker(&entry.cells));
             let runs = &mut self.regions[id].1.runs;
@@ -262,6 +448,12 @@ impl Builder {
         region.bytes += bytes;
         if !is_marker {
             self.highest[id] = self.highest[id].max(seq_id);
+        }
+        for (before, after) in &mut self.around {
+            after.resize(after.len().max(id + 1), 0);
+            if after[id] == 0 && before.get(id).is_none_or(|before| seq_id > *before) {
+                after[id] = seq_id;
+            }
         }
     }
 }
@@ -392,7 +584,11 @@ impl RegionReader {
             self.open = Open::Sequential { log: run.log, reader };
         }
         let Open::Sequential { reader, .. } = &mut self.open else { unreachable!("it was just opened") };
-        while let Some(entry) = reader.next().await? {
+        // Where scan stopped, at the end or at damage.
+        let end = self.index.logs[run.log as usize].tail.end;
+        while reader.offset() < end
+            && let Some(entry) = reader.next().await?
+        {
             if entry.key.region == self.region.as_bytes() {
                 return Ok(Some(entry));
             }

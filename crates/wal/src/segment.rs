@@ -81,8 +81,9 @@ impl Segment {
         kept
     }
 
-    /// Writes what [`Segment::encode_group`] made; when this returns, it survives what `reach` says. After an error
-    /// the segment must not be used any more.
+    /// Writes what [`Segment::encode_group`] made; when this returns, it survives what `reach` says. After
+    /// [`fs::Error::NoSpace`] nothing of it was written, and it may be tried again; after any other error the segment
+    /// must not be used any more.
     pub(crate) async fn commit(
         &mut self,
         group: Bytes,

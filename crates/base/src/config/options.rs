@@ -208,6 +208,18 @@ options! {
         /// `auto`: what twice the memory of all memstores takes, at least 32. More: fewer forced flushes and a longer
         /// replay after a crash.
         wal_files_max: Option<u32> = "hbase.regionserver.maxlogs", "auto", count_or_auto;
+        /// Whether regions are opened without the edits that a damaged log has lost; the log is then kept below
+        /// `corrupt`. If not, they stay closed, and all others serve.
+        wal_skip_errors: bool = "hbase.hlog.split.skip.errors", "false", flag;
+    }
+    "Disk" {
+        /// Bytes of the disk that are allocated ahead for logs and deletes, and as many more that must be free for
+        /// writes that add data.
+        ///
+        /// With less free than that and what memstores will take once they are flushed, such writes are refused
+        /// (RegionTooBusyException); reads, deletes and drops continue. `auto`: 2 % of the disk, at least 1 MiB and at
+        /// most 64 MiB. 0: no reserve, and writes are refused only where the disk has no room for memstores.
+        disk_reserve_bytes: Option<u64> = "grampus.disk.reserve", "auto", bytes_or_auto;
     }
     "Splits and upkeep" {
         /// Regions on a server from which none is split by itself any more.
@@ -446,6 +458,11 @@ impl Config {
         // Large requests leave a quarter to small ones, and are counted with a little more than their bytes.
         let fits = self.request_bytes_max.min((requests_bytes / 4 * 3).saturating_sub(64 << 10));
         u32::try_from(fits).unwrap_or(u32::MAX)
+    }
+
+    /// Bytes of the reserve on a disk of `disk_bytes`.
+    pub fn disk_reserve_bytes_of(&self, disk_bytes: u64) -> u64 {
+        self.disk_reserve_bytes.unwrap_or_else(|| (disk_bytes / 50).clamp(1 << 20, 64 << 20))
     }
 
     /// Calls that may be at work at a time, if that is limited.

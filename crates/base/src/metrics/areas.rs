@@ -15,12 +15,28 @@ use std::collections::BTreeMap;
 use std::marker::PhantomData;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 
 use rustix::mm::{Advice, MapFlags, MprotectFlags, ProtFlags, madvise, mmap_anonymous, mprotect};
 
 /// Addresses of an area: those of some ten thousand tables' instruments, or of some millions of regions' counts.
-const AREA_BYTES: usize = 1 << 30;
+const AREA_BYTES_MAX: usize = 1 << 30;
+/// Where the process has a limit of addresses, an area is this part of them: there are as many as threads.
+const AREA_PART: u64 = 256;
+/// Addresses of an area at least.
+const AREA_BYTES_MIN: usize = 4 << 20;
+
+static AREA_BYTES: LazyLock<usize> = LazyLock::new(|| {
+    let limit = rustix::process::getrlimit(rustix::process::Resource::As).current;
+    limit.map_or(AREA_BYTES_MAX, area_bytes_within)
+});
+
+/// Addresses of an area of a process that may have `limit` of them.
+fn area_bytes_within(limit: u64) -> usize {
+    let part = usize::try_from(limit / AREA_PART).unwrap_or(AREA_BYTES_MAX);
+    part.clamp(AREA_BYTES_MIN, AREA_BYTES_MAX).next_multiple_of(STEP_BYTES)
+}
+
 /// By how much the usable part of all areas grows.
 const STEP_BYTES: usize = 1 << 20;
 /// Where every area has the address of the one that was made before it.
@@ -222,7 +238,7 @@ impl Areas {
     fn make_usable(&mut self, bytes: usize) -> bool {
         while self.usable < bytes {
             let step = self.usable..self.usable + STEP_BYTES;
-            if step.end > AREA_BYTES
+            if step.end > *AREA_BYTES
                 || !each_from(NEWEST.load(Ordering::Acquire)).all(|area| area.open(step.clone()))
             {
                 return false;
@@ -236,17 +252,17 @@ impl Areas {
     fn map(&mut self) -> Area {
         let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
         // SAFETY: a new mapping at an address of the system's choice touches nothing that exists.
-        let mapped = unsafe { mmap_anonymous(ptr::null_mut(), AREA_BYTES, ProtFlags::empty(), flags) };
+        let mapped = unsafe { mmap_anonymous(ptr::null_mut(), *AREA_BYTES, ProtFlags::empty(), flags) };
         let area = Area(mapped.map_or(ptr::null_mut(), |start| start.cast()));
         let usable = self.usable.max(STEP_BYTES);
         if area.0.is_null() || !area.open(0..usable) {
-            let layout = std::alloc::Layout::from_size_align(AREA_BYTES, LINE_BYTES);
+            let layout = std::alloc::Layout::from_size_align(*AREA_BYTES, LINE_BYTES);
             std::alloc::handle_alloc_error(layout.expect("a length of memory"));
         }
         self.usable = usable;
         // Large pages would be memory for what is not counted.
         // SAFETY: advice on a mapping of ours that holds nothing.
-        let _ = unsafe { madvise(area.0.cast(), AREA_BYTES, Advice::LinuxNoHugepage) };
+        let _ = unsafe { madvise(area.0.cast(), *AREA_BYTES, Advice::LinuxNoHugepage) };
         // SAFETY: the head of an area that nobody knows yet.
         unsafe { area.0.cast::<*mut u8>().write(NEWEST.load(Ordering::Relaxed)) };
         NEWEST.store(area.0, Ordering::Release);
@@ -314,6 +330,13 @@ mod tests {
     }
 
     #[test]
+    fn an_area_is_a_small_part_of_few_addresses() {
+        assert_eq!(area_bytes_within(4000 << 20), 16 << 20);
+        assert_eq!(area_bytes_within(1 << 20), AREA_BYTES_MIN);
+        assert_eq!(area_bytes_within(u64::MAX), AREA_BYTES_MAX);
+    }
+
+    #[test]
     fn areas_grow_and_where_they_are_full_nobody_looks() {
         let place = Place::<Count>::new();
         place.own().add(1);
@@ -321,9 +344,9 @@ mod tests {
         assert_eq!(areas.give(8), FIRST_PLACE_AT);
         areas.used = 3 * STEP_BYTES;
         assert_eq!((areas.give(64), areas.usable), (3 * STEP_BYTES, 4 * STEP_BYTES));
-        areas.used = AREA_BYTES - 8;
-        areas.usable = AREA_BYTES;
-        assert_eq!((areas.give(8), areas.give(8)), (AREA_BYTES - 8, UNSEEN_AT));
+        areas.used = *AREA_BYTES - 8;
+        areas.usable = *AREA_BYTES;
+        assert_eq!((areas.give(8), areas.give(8)), (*AREA_BYTES - 8, UNSEEN_AT));
         let unseen = Place::<Count> { at: UNSEEN_AT, of: PhantomData };
         unseen.own().add(1);
         assert_eq!(unseen.all().count(), 0);

@@ -19,6 +19,8 @@ pub(super) struct Batch {
     pub(super) nonce: (u64, u64),
     /// Puts that the server stamps get no timestamp below this one.
     pub(super) puts_not_before: Option<i64>,
+    /// Whether a mutation adds cells other than delete markers.
+    pub(super) adds_data: bool,
     /// Mutations that are not to be in the log, and bytes of their cells.
     pub(super) unlogged: (u64, u64),
     /// The cells that are told to who asked for the mutation.
@@ -66,6 +68,7 @@ impl Batch {
         if self.cells.mark() != before {
             self.rows.add(&mutation.row);
         }
+        self.adds_data |= mutation.kind != MutationKind::Delete;
         if !is_logged(region, mutation) {
             self.unlogged.0 += 1;
             self.unlogged.1 += mutation.cells.iter().map(|cell| cell.bytes().len() as u64).sum::<u64>();
@@ -91,6 +94,7 @@ impl Batch {
         }
         if !computed.is_empty() {
             self.rows.add(&mutation.row);
+            self.adds_data = true;
         }
         self.note_nonce(mutation);
     }

@@ -5,11 +5,18 @@ use std::sync::atomic::Ordering;
 use tracing::info;
 
 use crate::error::Result;
-use crate::region::{Region, RegionState};
+use crate::region::{Flushed, Region, RegionState};
 
 /// Bytes in memory above which a flush comes before writes are refused, to keep that time short
 /// (`hbase.hregion.preclose.flush.size`).
 const PRE_CLOSE_FLUSH_BYTES: u64 = 5 << 20;
+
+/// How often a flush that fails is tried.
+#[derive(Clone, Copy)]
+enum Tries {
+    One,
+    Many,
+}
 
 impl Region {
     /// Flushes, closes and says so in the log. Closing what is closed does nothing.
@@ -17,12 +24,24 @@ impl Region {
     /// # Errors
     /// What kept the memstores from being written; the region then serves again, unless the log has failed.
     pub async fn close(&self) -> Result<()> {
+        self.close_trying(Tries::Many).await
+    }
+
+    /// The same where a failed flush is not tried again, since somebody waits for the end of the process.
+    ///
+    /// # Errors
+    /// As [`Region::close`].
+    pub async fn close_once(&self) -> Result<()> {
+        self.close_trying(Tries::One).await
+    }
+
+    async fn close_trying(&self, tries: Tries) -> Result<()> {
         if self.state() == RegionState::Closed {
             return Ok(());
         }
-        self.flush_before_close().await?;
+        self.flush_before_close(tries).await?;
         self.set_state(RegionState::Closing)?;
-        if let Err(error) = self.finish().await {
+        if let Err(error) = self.finish(tries).await {
             self.set_state(RegionState::Serving)?;
             return Err(error);
         }
@@ -32,13 +51,20 @@ impl Region {
     }
 
     /// Flushes while writes go on. What came meanwhile is flushed too: less each time, or it is left to the last flush.
-    async fn flush_before_close(&self) -> Result<()> {
+    async fn flush_before_close(&self, tries: Tries) -> Result<()> {
         let (mut bytes, mut before) = (self.memstore_bytes(), u64::MAX);
         while bytes > PRE_CLOSE_FLUSH_BYTES && bytes <= before / 2 {
-            self.flush().await?;
+            self.flush_trying(tries).await?;
             (before, bytes) = (bytes, self.memstore_bytes());
         }
         Ok(())
+    }
+
+    async fn flush_trying(&self, tries: Tries) -> Result<Flushed> {
+        match tries {
+            Tries::Many => self.flush().await,
+            Tries::One => self.flush_without_retries().await,
+        }
     }
 
     /// Serves no more, at once and without writing anything: what is not in files is in the log.
@@ -47,10 +73,10 @@ impl Region {
     }
 
     /// The last steps of a close. No writes come any more.
-    async fn finish(&self) -> Result<()> {
+    async fn finish(&self, tries: Tries) -> Result<()> {
         // Those that run see that the region closes, and give up. The files must not change any more.
         let _none = self.compactions_run.write().await;
-        self.flush().await?;
+        self.flush_trying(tries).await?;
         let files = self.family_files();
         let server = self.services.server.as_ref();
         let seq_id =

@@ -171,6 +171,11 @@ impl Region {
         let _open = self.compactions_run.read().await;
         self.check_serving()?;
         let (at, inputs) = (selected.store, &selected.files);
+        // Begun without room for all of its output, a compaction would take what logs and flushes need, and then fail.
+        if !self.services.budget.space().has(selected.bytes()) {
+            let path = self.services.root.family_dir(&self.info, selected.family());
+            return Err(fs::Error::NoSpace { path }.into());
+        }
         let _counted = Counted::begin(self, inputs.iter().map(|file| file.cell_count()).sum());
         let started = self.services.env.clock.monotonic();
         let mut replaced: Vec<String> = inputs.iter().map(|file| file.name().to_string()).collect();

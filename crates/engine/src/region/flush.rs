@@ -53,7 +53,7 @@ impl Region {
     ///
     /// [`Error::Log`]: crate::Error::Log
     pub async fn flush(&self) -> Result<Flushed> {
-        self.flush_stores(&vec![true; self.families().len()]).await
+        self.flush_stores(&self.all_families(), self.options().flush_retries).await
     }
 
     /// The same for some families only; the log keeps the edits of the others.
@@ -65,19 +65,32 @@ impl Region {
         for family in families {
             wanted[self.store_of(family)?] = true;
         }
-        self.flush_stores(&wanted).await
+        self.flush_stores(&wanted, self.options().flush_retries).await
     }
 
-    async fn flush_stores(&self, wanted: &[bool]) -> Result<Flushed> {
+    /// [`Region::flush`], tried once only.
+    pub(super) async fn flush_without_retries(&self) -> Result<Flushed> {
+        self.flush_stores(&self.all_families(), 0).await
+    }
+
+    fn all_families(&self) -> Vec<bool> {
+        vec![true; self.families().len()]
+    }
+
+    async fn flush_stores(&self, wanted: &[bool], retries: u32) -> Result<Flushed> {
         let mut wait = self.options().flush_retry_wait;
-        for left in (0..self.options().flush_retries).rev() {
+        for left in (0..retries).rev() {
             match self.flush_once(wanted).await {
                 Ok(flushed) => {
                     // Compacted files that scanners held when they were replaced.
                     self.archive_retired().await;
                     return Ok(flushed);
                 }
-                Err(error) if left == 0 || self.mvcc.check().is_err() => return Err(error),
+                // A full disk, or a process without descriptors, is not better in a second: the caller learns it now,
+                // and the schedule tries again later.
+                Err(error) if left == 0 || self.mvcc.check().is_err() || error.is_exhaustion() => {
+                    return Err(error);
+                }
                 Err(error) => {
                     warn!(region = %self.name, %error, ?wait, "flush failed; the memstore is kept and the flush retried");
                 }

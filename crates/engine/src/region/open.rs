@@ -18,7 +18,7 @@ use cell::region::RegionInfo;
 use cell::schema::{FamilyDescriptor, TableDescriptor};
 use fs::{FilePath, FileSystem};
 use layout::RootDir;
-use tracing::info;
+use tracing::{info, warn};
 use wal::marker::{Compaction, FamilyFiles, MarkedRegion};
 
 use crate::caching::Caching;
@@ -29,7 +29,7 @@ use crate::mvcc::Mvcc;
 use crate::region::files::{Cached, open_files};
 use crate::region::split_policy::SplitPolicy;
 use crate::region::{Publish, Region, RegionServices, RegionState, compact, durability_of, encode, figures};
-use crate::replay::{Entries, Replay};
+use crate::replay::{Entries, Gaps, Replay};
 use crate::row_locks::RowLocks;
 use crate::scanner::FamilyRules;
 use crate::store::{RegionView, StoreFile, StoreView};
@@ -75,6 +75,7 @@ impl Region {
             stores.push(store);
         }
         let seq_id_file = services.root.read_max_seq_id(&*fs, &info).await?;
+        entries.check(stores.iter().map(StoreView::max_file_seq_id).min().unwrap_or(0))?;
         let region = Region::new(services, info, table, families, stores);
         let replayed = region.replay(&mut *entries).await?.max(region.replay_recovered_edits().await?);
         let last_used = region.last_used_seq_id(replayed, seq_id_file);
@@ -163,6 +164,7 @@ impl Region {
             highest: 0,
             has_tags: false,
             cells: 0,
+            gaps: Gaps::default(),
         };
         while let Some(entry) = entries.next().await? {
             let (key, now_ms) = (&entry.key, self.services.env.clock.now_ms());
@@ -177,6 +179,13 @@ impl Region {
             if self.charge(&mut *self.publish_lock()?) > self.flush_bytes {
                 self.flush_replayed(replay.highest).await?;
             }
+        }
+        if let Some((first, last)) = replay.gaps.first {
+            warn!(
+                region = %self.name, missing = replay.gaps.missing, first, last,
+                "sequence ids are missing in the logs: of writes that were not to be logged (SKIP_WAL), or of edits that \
+                 are lost"
+            );
         }
         Ok(replay.highest)
     }

@@ -115,8 +115,11 @@ impl Region {
     }
 
     fn too_busy(&self, what: &str, bytes: u64, limit: u64) -> Error {
+        self.busy(format!("{what} takes {bytes} bytes, limit {limit}"))
+    }
+
+    fn busy(&self, what: String) -> Error {
         self.instruments.server().blocked_requests.increment();
-        let what = format!("{what} takes {bytes} bytes, limit {limit}");
         Error::TooBusy { region: self.name.clone(), what }
     }
 
@@ -158,8 +161,21 @@ impl Region {
             let what = format!("a batch of {bytes} bytes is larger than an edit of the log can be");
             return Err(Error::bad_request(what).into());
         }
+        self.admit_to_disk(batch, bytes as u64)?;
         self.settle_newest(&mut batch.cells, warm)?;
         Ok(self.publish(std::mem::take(batch))?)
+    }
+
+    /// Whether the disk has room for a batch: in the log, and later in a flushed file. Asked before anything is
+    /// published, since what is in a memstore cannot be taken back.
+    fn admit_to_disk(&self, batch: &Batch, bytes: u64) -> Result<()> {
+        if self.info.table.is_meta() {
+            return Ok(());
+        }
+        let budget = &self.services.budget;
+        let owed = || budget.used_bytes().saturating_add(self.services.log.queued_bytes());
+        let admitted = budget.space().admit(batch.adds_data, bytes, owed);
+        admitted.map_err(|refused| self.busy(refused.to_string()))
     }
 
     /// Gives markers of "the newest version" that version's timestamp.

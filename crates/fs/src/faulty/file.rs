@@ -70,6 +70,7 @@ impl FaultyWriter {
         match fault {
             None | Some(Fault::Flip | Fault::FailAfter | Fault::Tear) => {
                 self.shared.take_space(bytes.len() as u64, &path)?;
+                self.shared.grow(&path, self.inner.len() + bytes.len() as u64)?;
             }
             Some(Fault::NoSpace) => return Err(Error::NoSpace { path }),
             Some(_) => return Err(planned(Operation::Append, &path)),
@@ -124,14 +125,17 @@ impl FileWriter for FaultyWriter {
         Box::pin(async move {
             self.usable(Operation::Reserve)?;
             let path = self.inner.path().clone();
+            self.shared.grow(&path, self.inner.len() + bytes)?;
             self.shared.guarded(Operation::Reserve, &path, self.inner.reserve(bytes)).await
         })
     }
 
     fn close(self: Box<Self>) -> BoxFuture<'static, Result<()>> {
         Box::pin(async move {
-            let path = self.inner.path().clone();
-            self.shared.guarded(Operation::Close, &path, self.inner.close()).await
+            let (path, len) = (self.inner.path().clone(), self.inner.len());
+            self.shared.guarded(Operation::Close, &path, self.inner.close()).await?;
+            self.shared.plan().disk.cut(&path, len);
+            Ok(())
         })
     }
 }

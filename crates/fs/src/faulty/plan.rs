@@ -140,12 +140,13 @@ pub struct Plan {
     clock: Arc<dyn Clock>,
     rules: Vec<Rule>,
     space_left: Option<u64>,
+    capacity: Option<u64>,
 }
 
 impl Plan {
     /// No faults yet; `clock` measures delays.
     pub fn new(clock: Arc<dyn Clock>) -> Plan {
-        Plan { clock, rules: Vec::new(), space_left: None }
+        Plan { clock, rules: Vec::new(), space_left: None, capacity: None }
     }
 
     /// Adds a rule. Of several that hit one call, the first made counts.
@@ -159,12 +160,19 @@ impl Plan {
         self.space_left = Some(bytes);
         self
     }
+
+    /// A disk of `bytes`: what is written takes room, and what is deleted or cut frees it again.
+    pub fn capacity(mut self, bytes: u64) -> Plan {
+        self.capacity = Some(bytes);
+        self
+    }
 }
 
 /// The plan as it goes, with counts of what happened.
 pub(super) struct PlanState {
     pub(super) rules: Vec<Rule>,
     pub(super) space_left: Option<u64>,
+    pub(super) disk: Disk,
     pub(super) calls: BTreeMap<Operation, u64>,
     pub(super) faults: u64,
 }
@@ -176,8 +184,10 @@ pub(super) struct Shared {
 
 impl Shared {
     pub(super) fn new(plan: Plan) -> Shared {
-        let Plan { clock, rules, space_left } = plan;
-        Shared { clock, plan: Mutex::new(PlanState { rules, space_left, calls: BTreeMap::new(), faults: 0 }) }
+        let Plan { clock, rules, space_left, capacity } = plan;
+        let disk = Disk { capacity, files: BTreeMap::new() };
+        let state = PlanState { rules, space_left, disk, calls: BTreeMap::new(), faults: 0 };
+        Shared { clock, plan: Mutex::new(state) }
     }
 
     pub(super) fn plan(&self) -> MutexGuard<'_, PlanState> {
@@ -225,4 +235,66 @@ impl Shared {
             None => Ok(()),
         }
     }
+
+    /// Makes the file at `path` at least `len` bytes long, on a disk with a capacity.
+    pub(super) fn grow(&self, path: &FilePath, len: u64) -> Result<()> {
+        let mut plan = self.plan();
+        if plan.disk.grow(path, len) {
+            return Ok(());
+        }
+        plan.faults += 1;
+        Err(Error::NoSpace { path: path.clone() })
+    }
+}
+
+/// The disk below: its capacity, and what each file takes of it. Names and directories take nothing.
+#[derive(Default)]
+pub(super) struct Disk {
+    pub(super) capacity: Option<u64>,
+    files: BTreeMap<String, u64>,
+}
+
+impl Disk {
+    pub(super) fn used(&self) -> u64 {
+        self.files.values().sum()
+    }
+
+    fn grow(&mut self, path: &FilePath, len: u64) -> bool {
+        let had = self.files.get(path.as_str()).copied().unwrap_or(0);
+        let more = len.saturating_sub(had);
+        if more > 0 && self.capacity.is_some_and(|capacity| self.used() + more > capacity) {
+            return false;
+        }
+        self.files.insert(path.as_str().to_owned(), had.max(len));
+        true
+    }
+
+    pub(super) fn cut(&mut self, path: &FilePath, len: u64) {
+        if let Some(had) = self.files.get_mut(path.as_str()) {
+            *had = (*had).min(len);
+        }
+    }
+
+    /// Forgets the file at `path`, or all below it.
+    pub(super) fn remove(&mut self, path: &FilePath) {
+        self.files.retain(|file, _| below(file, path).is_none());
+    }
+
+    pub(super) fn rename(&mut self, from: &FilePath, to: &FilePath) {
+        if from == to {
+            return;
+        }
+        let moved: Vec<(String, u64)> = self
+            .files
+            .iter()
+            .filter_map(|(file, len)| Some((format!("{to}{}", below(file, from)?), *len)))
+            .collect();
+        self.remove(from);
+        self.files.extend(moved);
+    }
+}
+
+/// What follows `dir` in `file`, if that is it or below it.
+fn below<'a>(file: &'a str, dir: &FilePath) -> Option<&'a str> {
+    file.strip_prefix(dir.as_str()).filter(|rest| rest.is_empty() || rest.starts_with('/'))
 }

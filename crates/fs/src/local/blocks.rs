@@ -78,12 +78,18 @@ impl Aligned {
     /// new one. Of an error is not known whether it was the write's or the sync's: it counts as a sync's.
     pub(super) fn write_synced(&self, file: BorrowedFd<'_>) -> Option<rustix::io::Result<()>> {
         let blocks = self.pages.as_ref();
-        // Not repeated when interrupted: a sync has one answer.
-        match pwritev2(file, &[IoSlice::new(blocks)], self.offset, ReadWriteFlags::DSYNC) {
-            Ok(len) if len == blocks.len() => Some(Ok(())),
-            Ok(_) => Some(Err(Errno::IO)),
-            Err(Errno::INVAL | Errno::OPNOTSUPP | Errno::NOSYS) => None,
-            Err(errno) => Some(Err(errno)),
+        let mut at = 0;
+        loop {
+            // Not repeated when interrupted: a sync has one answer. A short write is continued, for the next call
+            // gives the reason: a full disk, or a fault.
+            let rest = IoSlice::new(&blocks[at..]);
+            match pwritev2(file, &[rest], self.offset + at as u64, ReadWriteFlags::DSYNC) {
+                Ok(len) if at + len == blocks.len() => return Some(Ok(())),
+                Ok(len) if len > 0 && len.is_multiple_of(PAGE_BYTES) => at += len,
+                Ok(_) => return Some(Err(Errno::IO)),
+                Err(Errno::INVAL | Errno::OPNOTSUPP | Errno::NOSYS) if at == 0 => return None,
+                Err(errno) => return Some(Err(errno)),
+            }
         }
     }
 }

@@ -63,6 +63,7 @@ pub(super) fn error_of(path: &FilePath, operation: &'static str, errno: Errno) -
         Errno::NOENT | Errno::NOTDIR => Error::NotFound { path },
         Errno::EXIST => Error::AlreadyExists { path },
         Errno::NOSPC | Errno::DQUOT => Error::NoSpace { path },
+        Errno::MFILE | Errno::NFILE => Error::NoDescriptor { path, operation },
         errno => Error::Io { path, operation, message: errno.to_string() },
     }
 }
@@ -80,6 +81,7 @@ mod tests {
         assert!(matches!(of(Errno::EXIST), Error::AlreadyExists { .. }));
         assert!(matches!(of(Errno::NOSPC), Error::NoSpace { .. }));
         assert!(matches!(of(Errno::DQUOT), Error::NoSpace { .. }));
+        assert!(of(Errno::MFILE).to_string().contains("ulimit -n"));
         assert!(of(Errno::IO).to_string().starts_with("f: append failed: "));
     }
 }

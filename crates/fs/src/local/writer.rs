@@ -7,6 +7,7 @@
 //! * a call whose future was dropped before it ended may still be at work, so no other may follow it;
 //! * an append that failed leaves nothing behind the end: what it wrote is cut.
 
+use std::os::fd::AsFd;
 use std::sync::Arc;
 
 use base::BoxFuture;
@@ -78,7 +79,12 @@ impl LocalWriter {
             if let (Some(aligned), Some(file)) = (&aligned, handle.uncached())
                 && let Some(synced) = aligned.write_synced(file)
             {
-                return (Ok(aligned.end()), synced);
+                // The disk had no room for the blocks: nothing was reported as written that was not, so that this is
+                // a failed write, not a failed sync.
+                return match synced {
+                    Err(errno @ (Errno::NOSPC | Errno::DQUOT)) => (Err(cut(handle, offset, errno)), Ok(())),
+                    synced => (Ok(aligned.end()), synced),
+                };
             }
             let written = write_or_cut(handle, &bytes, head, offset);
             let written = written.map(|()| offset + bytes.len() as u64);
@@ -176,6 +182,16 @@ fn write_or_cut(
     write_all(handle, rest, offset + head.len() as u64)
         .and_then(|()| write_all(handle, head, offset))
         .map_err(|errno| cut(handle, offset, errno))
+}
+
+/// Fills an empty file with zeros.
+pub(super) fn write_zeros(file: impl AsFd, bytes: u64) -> rustix::io::Result<()> {
+    let mut at = 0;
+    while at < bytes {
+        let step = &ZEROS[..(bytes - at).min(ZEROS.len() as u64) as usize];
+        at += retry_on_intr(|| rustix::io::pwrite(&file, step, at))? as u64;
+    }
+    Ok(())
 }
 
 fn cut(handle: &Handle, len: u64, errno: Errno) -> WriteFailed {

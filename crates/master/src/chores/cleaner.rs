@@ -2,7 +2,7 @@
 //!
 //! A file goes when this master has seen it in its place for as long as it is to be kept: times of files say when they
 //! were written, not when they came there. So a restart keeps files longer, never shorter. While a snapshot is taken or
-//! used nothing is removed from the archive. Directories stay: one could be removed while a file is being put into it.
+//! used nothing is removed from the archive. While the disk is full, no file is kept for a time only. Directories stay: one could be removed while a file is being put into it.
 //!
 //! Source: HBase `HFileCleaner`, `LogCleaner`, `TimeToLiveHFileCleaner`.
 
@@ -71,7 +71,8 @@ async fn clean_archive(master: &Master, root: &RootDir) -> Result<usize, layout:
     let files = root.archived_files(fs).await?;
     let paths: Vec<FilePath> = files.iter().map(|file| file.path.clone()).collect();
     let now = master.context().env.clock.monotonic();
-    let is_old = master.cleaner().old(&root.archive_dir(), &paths, now, master.chores().file_ttl);
+    let is_old =
+        master.cleaner().old(&root.archive_dir(), &paths, now, ttl(master, master.chores().file_ttl));
     if uses_snapshots(master) || !is_old.contains(&true) {
         return Ok(0);
     }
@@ -91,6 +92,11 @@ async fn clean_archive(master: &Master, root: &RootDir) -> Result<usize, layout:
     Ok(removed)
 }
 
+/// How long files are kept, `configured` if there is room.
+fn ttl(master: &Master, configured: Duration) -> Duration {
+    if master.chores().is_disk_full() { Duration::ZERO } else { configured }
+}
+
 /// Whether a snapshot is being taken or made use of.
 fn uses_snapshots(master: &Master) -> bool {
     let known = master.procedures().list();
@@ -101,7 +107,7 @@ async fn clean_logs(master: &Master, root: &RootDir) -> Result<usize, layout::Er
     let fs = master.context().tables.fs();
     let logs = root.old_logs(fs).await?;
     let now = master.context().env.clock.monotonic();
-    let is_old = master.cleaner().old(&root.old_wals_dir(), &logs, now, master.chores().log_ttl);
+    let is_old = master.cleaner().old(&root.old_wals_dir(), &logs, now, ttl(master, master.chores().log_ttl));
     let mut removed = 0;
     for (log, _) in logs.iter().zip(is_old).filter(|(_, is_old)| *is_old) {
         fs.delete(log).await?;

@@ -61,12 +61,14 @@ impl Cluster {
         let root = RootDir::new(fs::FilePath::root());
         let name = |port| ServerName { host: "h".into(), port, start_code: env.clock.now_ms() };
         root.open_or_create(&*fs, &*env.random).await.map_err(text)?;
-        let store = MasterStore::open(env, &fs, &root, &name(1), Arc::new(|_: &wal::Error| ()))
-            .await
-            .map_err(text)?;
+        let store =
+            MasterStore::open(env, &fs, &root, &name(1), Default::default(), Arc::new(|_: &wal::Error| ()))
+                .await
+                .map_err(text)?;
         let server = RegionServer::start(RegionServerParts {
             env: env.clone(),
             fs: fs.clone(),
+            disk: regionserver::Disk::default(),
             root: root.clone(),
             name: name(2),
             info_port: 0,
@@ -104,7 +106,7 @@ impl Cluster {
 
     /// Stops both, in order.
     pub async fn stop(self) {
-        self.server.stop().await;
+        self.server.stop().await.unwrap();
         self.store.close().await.unwrap();
     }
 
@@ -200,6 +202,7 @@ fn options() -> RegionServerOptions {
         memstore_bytes: 64 << 20,
         memstore_low_mark: 0.95,
         cache_bytes: 1 << 20,
+        on_damage: Default::default(),
         log_roll_bytes: 16 << 20,
         log_roll_period: Duration::from_secs(3600),
         logs_max: 32,

@@ -74,6 +74,7 @@ fn options() -> RegionServerOptions {
         memstore_bytes: 16 << 20,
         memstore_low_mark: 0.95,
         cache_bytes: 1 << 20,
+        on_damage: Default::default(),
         log_roll_bytes: 64 << 20,
         log_roll_period: Duration::from_secs(3600),
         logs_max: 32,
@@ -117,6 +118,7 @@ impl World {
         let server = RegionServer::start(RegionServerParts {
             env: env.clone(),
             fs,
+            disk: regionserver::Disk::default(),
             root,
             name: ServerName { host: "host".into(), port: 16020, start_code: 1 },
             info_port: 16030,

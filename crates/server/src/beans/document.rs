@@ -133,6 +133,7 @@ const SHOWN: &[&[Declared]] = &[
     connections::ConnectionFigures::DECLARED,
     connections::LostConnections::DECLARED,
     region_server::MemoryLimits::DECLARED,
+    region_server::DiskFigures::DECLARED,
     users::UsageFigures::DECLARED,
     users::AllUsers::DECLARED,
     UserTimes::DECLARED,

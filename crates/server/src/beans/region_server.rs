@@ -194,6 +194,26 @@ base::figures! {
     }
 }
 
+base::figures! {
+    /// The disk below the data directory.
+    pub(super) struct DiskFigures in "RegionServer,sub=Grampus" {
+        /// Bytes of the disk.
+        total: Gauge<u64> = "diskSize" in Bytes,
+        /// Bytes that are free of it.
+        free: Gauge<u64> = "diskFree" in Bytes,
+        /// Bytes that must be free for writes that add data.
+        needed: Gauge<u64> = "diskFreeNeeded" in Bytes,
+        /// Bytes that are allocated ahead for logs and deletes.
+        reserve: Gauge<u64> = "diskReserve" in Bytes,
+        /// Batches of mutations that were refused because the disk is full or lost.
+        refusals: Counted = "diskRefusedWriteCount",
+        /// 1 while accepted writes wait for room on the disk.
+        waits: Gauge<u64> = "logWaitsForDisk",
+        /// 1 while the data directory is lost.
+        lost: Gauge<u64> = "diskLost",
+    }
+}
+
 /// The beans of `server`.
 pub(crate) fn beans(
     env: &Env,
@@ -234,6 +254,8 @@ pub(crate) fn beans(
     let (memory, shared) = (limits.memory, limits.shared.clone());
     own.add(server.admin_requests().clone());
     own.read(move || memory_limits(&memory, &shared));
+    let of = server.clone();
+    own.read(move || disk_figures(&of));
     connections::show(&bean("RegionServer,sub=IPC"), &own, calls);
     bean("RegionServer,sub=WAL").add(server.log_instruments().clone());
     absent::of_region_server(&bean);
@@ -291,6 +313,19 @@ fn server_figures(
         compactions: (long + short).into(),
         long_compactions: long.into(),
         short_compactions: short.into(),
+    }
+}
+
+fn disk_figures(server: &RegionServer) -> DiskFigures {
+    let space = &server.disk().space;
+    DiskFigures {
+        total: space.total_bytes().into(),
+        free: space.free_bytes().into(),
+        needed: space.needed_bytes().into(),
+        reserve: space.reserve_bytes().into(),
+        refusals: space.refusals().into(),
+        waits: u64::from(server.waits_for_room()).into(),
+        lost: u64::from(space.lost().is_some()).into(),
     }
 }
 

@@ -29,7 +29,18 @@ impl MasterPages {
             initialized.then(|| self.not_open(cluster)).flatten(),
             errors_logged(window),
         ];
-        found.into_iter().flatten().collect()
+        found.into_iter().flatten().chain(self.of_servers()).collect()
+    }
+
+    /// What region servers report of themselves.
+    fn of_servers(&self) -> Vec<Finding> {
+        let mut found = Vec::new();
+        for (server, load) in self.master.context().servers.live() {
+            let of = |what: String| format!("{server}: {what}");
+            found.extend(load.grampus_failures.into_iter().map(|what| Finding::bad(of(what))));
+            found.extend(load.grampus_warnings.into_iter().map(|what| Finding::warning(of(what))));
+        }
+        found
     }
 
     fn stuck(&self) -> Option<Finding> {

@@ -1,6 +1,7 @@
 //! What somebody should look at, on a region server.
 
 use base::history::Window;
+use fs::space::Level;
 use web::section::Finding;
 
 use super::RegionServerPages;
@@ -10,6 +11,13 @@ use crate::pages::common::errors_logged;
 impl RegionServerPages {
     /// All that is not as it should be at this moment.
     pub(super) fn findings(&self, served: &[Served], window: &Window) -> Vec<Finding> {
+        let (warnings, failures) = self.server.disk_findings();
+        let of_disk = failures.into_iter().map(Finding::bad);
+        let of_disk =
+            of_disk.chain(warnings.into_iter().map(|what| match self.server.disk().space.level() {
+                Level::Refusing => Finding::bad(what),
+                _ => Finding::warning(what),
+            }));
         let found = [
             self.memstores(),
             self.process(),
@@ -29,7 +37,8 @@ impl RegionServerPages {
             self.logs(),
             errors_logged(window),
         ];
-        found.into_iter().flatten().collect()
+        let of_logs = self.server.recovered().warnings().iter().map(|what| Finding::warning(what.clone()));
+        of_disk.chain(of_logs).chain(found.into_iter().flatten()).collect()
     }
 
     fn memstores(&self) -> Option<Finding> {

@@ -1,0 +1,108 @@
+//! A region server whose disk is full, lost or failing: what is refused, what is reported, and that a stop ends.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+#[allow(dead_code, reason = "no test uses all of it")]
+mod world;
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use cell::KeyValue;
+use cell::cell::CellType;
+use cell::mutation::Mutation;
+use engine::Error;
+use fs::faulty::{Fault, Operation, Rule};
+use regionserver::errors::java_exception;
+use world::{World, run};
+
+/// Longer than the server takes to find out.
+const SECONDS: Duration = Duration::from_secs(3);
+
+async fn write(world: &World, mutation: Mutation) -> Result<(), Error> {
+    world.server.regions().all().remove(0).batch(vec![mutation]).await.remove(0)
+}
+
+fn put(row: &'static str) -> Mutation {
+    let value = [7; 100];
+    let cell = KeyValue::new(row.as_bytes(), b"f", b"q", cell::LATEST_TIMESTAMP, CellType::Put, &value);
+    Mutation::put(Bytes::from_static(row.as_bytes()), vec![cell])
+}
+
+fn delete(row: &'static str) -> Mutation {
+    Mutation::delete(Bytes::from_static(row.as_bytes()), Vec::new())
+}
+
+#[test]
+fn a_full_disk_refuses_data_and_takes_deletes_until_there_is_room() {
+    run(async {
+        let world = World::begin().await;
+        world.put("a").await;
+        world.faulty.set_capacity(Some(world.faulty.used() + 2_000));
+        tokio::time::sleep(SECONDS).await;
+        let refused = write(&world, put("b")).await.unwrap_err();
+        let exception = java_exception(&refused);
+        assert_eq!(exception.class, "org.apache.hadoop.hbase.RegionTooBusyException");
+        assert!(refused.to_string().contains("the disk is full"), "{refused}");
+        world.get("a").await;
+        write(&world, delete("a")).await.unwrap();
+        let load = world.server.server_load();
+        assert!(load.grampus_warnings[0].contains("The disk is full"), "{:?}", load.grampus_warnings);
+        world.faulty.set_capacity(Some(1 << 40));
+        tokio::time::sleep(SECONDS).await;
+        write(&world, put("b")).await.unwrap();
+        world.get("b").await;
+        assert_eq!(world.server.server_load().grampus_warnings, [""; 0]);
+    });
+}
+
+#[test]
+fn a_directory_that_is_lost_refuses_all_writes_and_is_reported() {
+    run(async {
+        let world = World::begin().await;
+        world.put("a").await;
+        world.faulty.add(Rule::new(Fault::Fail).on(Operation::Stat).at("WALs"));
+        tokio::time::sleep(SECONDS).await;
+        for mutation in [put("b"), delete("a")] {
+            let refused = write(&world, mutation).await.unwrap_err();
+            assert!(refused.to_string().contains("the data directory is lost"), "{refused}");
+        }
+        let failures = world.server.server_load().grampus_failures;
+        assert!(failures[0].contains("The data directory is lost"), "{failures:?}");
+        let begun = tokio::time::Instant::now();
+        let unflushed = world.server.stop().await.unwrap_err();
+        assert!(unflushed.contains("the data directory is lost"), "{unflushed}");
+        assert!(begun.elapsed() < 2 * SECONDS, "{:?}", begun.elapsed());
+    });
+}
+
+#[test]
+fn a_stop_gives_up_flushes_that_keep_failing_and_the_log_has_the_edits() {
+    run(async {
+        let world = World::begin().await;
+        world.put("a").await;
+        world.faulty.add(Rule::new(Fault::Fail).on(Operation::Create).at("data/default"));
+        let begun = tokio::time::Instant::now();
+        let unflushed = world.server.stop().await.unwrap_err();
+        assert!(
+            unflushed.contains("1 regions were not flushed") && unflushed.contains("planned fault"),
+            "{unflushed}"
+        );
+        let took = begun.elapsed();
+        assert!((Duration::from_secs(4)..Duration::from_secs(10)).contains(&took), "{took:?}");
+        let paths =
+            wal::recovery::logs_in(&world.faulty, &fs::FilePath::new("WALs/host,16020,1")).await.unwrap();
+        let index = wal::recovery::scan(&world.faulty, &paths).await.unwrap();
+        let entries: u64 = index.logs().iter().map(|log| log.highest.len() as u64).sum();
+        assert_eq!(entries, 1, "the region's edits are still in a log");
+    });
+}
+
+#[test]
+fn a_flush_that_fails_for_a_moment_does_not_spoil_the_stop() {
+    run(async {
+        let world = World::begin().await;
+        world.put("a").await;
+        world.faulty.add(Rule::new(Fault::Fail).on(Operation::Create).at("data/default").times(3));
+        world.server.stop().await.unwrap();
+    });
+}

@@ -1,0 +1,281 @@
+//! A disk that is full: the real binary on a small file system, with an outside witness of what it acknowledged.
+//!
+//! A cycle fills the disk at a random byte, by the server's own writes or by another program's, while a client writes.
+//! Then reads must go on, deletes must be possible, and nothing that was acknowledged may be missing: not while the
+//! disk is full, not after `kill -9` and a start on the full disk, and not when there is room again. Writes must resume
+//! without a restart.
+//!
+//! File systems are mounted for it, which needs privileges: without, the tests say so and pass. Variables:
+//!
+//! * `GRAMPUS_FULL_DISK_POINTS`: cycles on each file system (default 3, on tmpfs only);
+//! * `GRAMPUS_FULL_DISK_SEED`: what the test itself chooses at random.
+#![allow(clippy::disallowed_methods, reason = "a process and its disk are what is tested here")]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+#[path = "../kill9/chance.rs"]
+#[allow(dead_code, reason = "no test uses all of it")]
+mod chance;
+mod disk;
+#[path = "../kill9/network.rs"]
+mod network;
+#[path = "../kill9/server.rs"]
+#[allow(dead_code, reason = "no test uses all of it")]
+mod server;
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use base::env::{Env, TaskClass};
+use bytes::Bytes;
+use cell::KeyValue;
+use cell::cell::CellType;
+use cell::mutation::Mutation;
+use cell::query::{Get, Scan};
+use cell::schema::{FamilyDescriptor, TableDescriptor, TableName};
+use client::{Client, ClientOptions, Registry, Table};
+
+use crate::chance::Chance;
+use crate::disk::{Disk, Kind};
+use crate::server::Server;
+
+const POINTS: u64 = 3;
+/// A disk on which memstores, logs and flushed files meet the end soon.
+const MIB: u64 = 64;
+/// The longest time after room was made until a write must succeed.
+const RESUMES_WITHIN: Duration = Duration::from_secs(15);
+const SETTINGS: [&str; 3] = [
+    "hbase.hregion.memstore.flush.size=4 MiB",
+    "hbase.regionserver.hlog.blocksize=8 MiB",
+    "grampus.memory=256 MiB",
+];
+
+/// What must be in the table: of each row its value, `None` if its delete was acknowledged. Rows whose last write got no
+/// answer may be in either state.
+#[derive(Default)]
+struct Ledger {
+    rows: BTreeMap<Bytes, Option<Bytes>>,
+    unanswered: BTreeMap<Bytes, Option<Bytes>>,
+    next: u64,
+}
+
+/// One file system, and the client that knows what was acknowledged.
+struct World {
+    env: Env,
+    chance: Chance,
+    disk: Disk,
+    ledger: Ledger,
+    reads: Vec<Duration>,
+    refusals: u64,
+    deletes: u64,
+    restarts: u64,
+    resumed: Duration,
+}
+
+fn number_of(variable: &str) -> Option<u64> {
+    std::env::var(variable).ok().map(|text| text.parse().expect("a number"))
+}
+
+fn on_a_runtime(test: impl AsyncFnOnce(Env)) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let seed = number_of("GRAMPUS_FULL_DISK_SEED").unwrap_or(1);
+    runtime.block_on(async move { test(network::env(seed)).await });
+}
+
+fn table_name() -> TableName {
+    TableName::parse("t").unwrap()
+}
+
+fn connect(env: &Env, zookeeper: &str, retries: u32) -> Client {
+    let registry = Registry::zookeeper(zookeeper, "/hbase");
+    let options = ClientOptions {
+        retries_max: retries,
+        rpc_timeout: Duration::from_secs(3),
+        operation_timeout: Duration::from_secs(10),
+        class: TaskClass::Service,
+        ..ClientOptions::default()
+    };
+    Client::new(env.clone(), registry, options)
+}
+
+impl World {
+    async fn start(&self) -> (Server, Client) {
+        let mut server = Server::start(&self.disk.join("data"), &self.disk.beside("log"), &SETTINGS);
+        let zookeeper = server.ready(&self.env).await;
+        let client = connect(&self.env, &zookeeper, 1);
+        (server, client)
+    }
+
+    /// Writes a row of its own; whether it was acknowledged.
+    async fn put(&mut self, table: &Table) -> bool {
+        let row = Bytes::from(format!("row-{:08}", self.ledger.next));
+        self.ledger.next += 1;
+        let len = self.chance.within(1_000..30_000) as usize;
+        let value = Bytes::from(format!("{}-", self.ledger.next).repeat(len / 8));
+        let cell = KeyValue::new(&row, b"f", b"q", cell::LATEST_TIMESTAMP, CellType::Put, &value);
+        let done = table.mutate(&Mutation::put(row.clone(), vec![cell])).await;
+        self.note(row, Some(value), done.is_ok());
+        done.is_ok()
+    }
+
+    async fn delete(&mut self, table: &Table) -> bool {
+        let rows: Vec<_> = self.ledger.rows.iter().filter(|(_, value)| value.is_some()).collect();
+        let Some((row, _)) = rows.get(self.chance.within(0..rows.len().max(1) as u64) as usize) else {
+            return true;
+        };
+        let row = Bytes::clone(row);
+        let done = table.mutate(&Mutation::delete(row.clone(), Vec::new())).await;
+        self.note(row, None, done.is_ok());
+        done.is_ok()
+    }
+
+    fn note(&mut self, row: Bytes, value: Option<Bytes>, acknowledged: bool) {
+        if acknowledged {
+            self.ledger.unanswered.remove(&row);
+            self.ledger.rows.insert(row, value);
+        } else {
+            self.ledger.unanswered.insert(row, value);
+        }
+    }
+
+    /// Compares the whole table with the ledger.
+    async fn check(&self, table: &Table, when: &str) {
+        let mut found = BTreeMap::new();
+        let mut scanner = table.scan(Scan::default());
+        while let Some(row) = scanner.next().await.unwrap_or_else(|error| panic!("{when}: scan: {error}")) {
+            let value = Bytes::copy_from_slice(row.value(b"f", b"q").expect("a cell"));
+            found.insert(Bytes::copy_from_slice(row.key()), value);
+        }
+        for (row, expected) in &self.ledger.rows {
+            let (is, name) = (found.remove(row), row.escape_ascii());
+            let may_be = self.ledger.unanswered.get(row);
+            assert!(
+                is == *expected || may_be.is_some_and(|may_be| is == *may_be),
+                "{when}: row {name} is {:?}, acknowledged was {:?}",
+                is.map(|value| value.len()),
+                expected.as_ref().map(Bytes::len)
+            );
+        }
+        for (row, value) in found {
+            let expected = self.ledger.unanswered.get(&row);
+            assert_eq!(expected, Some(&Some(value)), "{when}: row {} is nobody's", row.escape_ascii());
+        }
+    }
+
+    /// Reads acknowledged rows, which must answer.
+    async fn read(&mut self, table: &Table) {
+        let rows: Vec<Bytes> = self.ledger.rows.keys().cloned().collect();
+        for _ in 0..50.min(rows.len()) {
+            let row = rows[self.chance.within(0..rows.len() as u64) as usize].clone();
+            let get = Get { row, selection: Default::default(), existence_only: false };
+            let begun = Instant::now();
+            table.get(&get).await.unwrap_or_else(|error| panic!("a read while the disk is full: {error}"));
+            self.reads.push(begun.elapsed());
+        }
+    }
+
+    /// One fill, and what follows.
+    async fn cycle(&mut self) {
+        let _ = std::fs::remove_dir_all(self.disk.join("data"));
+        self.ledger = Ledger::default();
+        let (mut server, mut client) = self.start().await;
+        let admin = client.admin();
+        let table = TableDescriptor::new(table_name()).with_family(FamilyDescriptor::new("f"));
+        admin.create_table(&table, &[]).await.unwrap();
+        let mut table = client.table(table_name());
+        // Another program leaves the server a random number of bytes; half of the time it then takes these too.
+        let left = self.chance.within(8 << 20..(MIB - 10) << 20);
+        self.disk.fill(left);
+        let by_others = self.chance.once_in(2).then(|| self.chance.within(1..left / 15_000));
+        let mut refused = 0;
+        for nth in 0.. {
+            if by_others == Some(nth) {
+                self.disk.fill(0);
+            }
+            refused += u64::from(!self.put(&table).await);
+            if refused >= 3 {
+                break;
+            }
+        }
+        self.refusals += refused;
+        self.read(&table).await;
+        self.check(&table, "while the disk is full").await;
+        self.deletes += u64::from(self.delete(&table).await);
+        if self.chance.once_in(2) {
+            server.kill();
+            self.restarts += 1;
+            (server, client) = self.start().await;
+            table = client.table(table_name());
+            self.check(&table, "after a start on the full disk").await;
+            self.read(&table).await;
+        }
+        self.disk.free_all();
+        let begun = Instant::now();
+        while !self.put(&table).await {
+            assert!(begun.elapsed() < RESUMES_WITHIN, "writes do not resume when there is room");
+            self.env.clock.sleep(Duration::from_millis(100)).await;
+        }
+        self.resumed = self.resumed.max(begun.elapsed());
+        self.check(&table, "when there is room again").await;
+        server.kill();
+        let (mut server, client) = self.start().await;
+        self.check(&client.table(table_name()), "after the last start").await;
+        server.kill();
+    }
+}
+
+fn full_disks(kind: Kind, points: u64) {
+    let disk = match Disk::mount("full", kind, MIB) {
+        Ok(disk) => disk,
+        Err(reason) => {
+            println!("skipped: a file system cannot be mounted here ({reason})");
+            return;
+        }
+    };
+    on_a_runtime(async |env| {
+        let mut world = World {
+            chance: Chance::new(number_of("GRAMPUS_FULL_DISK_SEED").unwrap_or(1)),
+            env,
+            disk,
+            ledger: Ledger::default(),
+            reads: Vec::new(),
+            refusals: 0,
+            deletes: 0,
+            restarts: 0,
+            resumed: Duration::ZERO,
+        };
+        let begun = Instant::now();
+        for point in 0..points {
+            world.cycle().await;
+            if point % 20 == 19 {
+                println!("{kind:?}: {} of {points} points after {:?}", point + 1, begun.elapsed());
+            }
+        }
+        world.reads.sort();
+        let at = |part: f64| world.reads[((world.reads.len() - 1) as f64 * part) as usize];
+        println!(
+            "{kind:?}: {points} points, 0 acknowledged writes lost; {} writes refused, {} deletes made while full, {} \
+             starts on the full disk; reads during the outage: p50 {:?}, p99 {:?}, max {:?}; writes resumed within \
+             {:?} of there being room",
+            world.refusals,
+            world.deletes,
+            world.restarts,
+            at(0.5),
+            at(0.99),
+            at(1.0),
+            world.resumed
+        );
+    });
+}
+
+#[test]
+fn a_disk_full_at_any_byte_loses_no_acknowledged_write_on_tmpfs() {
+    full_disks(Kind::Tmpfs, number_of("GRAMPUS_FULL_DISK_POINTS").unwrap_or(POINTS));
+}
+
+#[test]
+fn a_disk_full_at_any_byte_loses_no_acknowledged_write_on_ext4() {
+    match number_of("GRAMPUS_FULL_DISK_POINTS") {
+        Some(points) => full_disks(Kind::Ext4, points),
+        None => println!("skipped: runs with GRAMPUS_FULL_DISK_POINTS only"),
+    }
+}

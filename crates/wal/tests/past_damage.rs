@@ -1,0 +1,153 @@
+//! Reading past damage: everything before and after it is recovered, and what may be lost is named by region.
+
+#![allow(clippy::unwrap_used)] // A panic is how a test fails.
+
+mod support;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use base::testing;
+use fs::memory::MemoryFs;
+use fs::{FilePath, FileSystem};
+use support::{Acks, edit, logs, options, read_all, region_name, start};
+use wal::recovery::{self, LogIndex, Loss};
+use wal::{Ending, Error};
+
+const EDITS: u64 = 40;
+
+/// A log of two regions, one edit each in turn, as a killed process leaves it; where its entries begin.
+async fn two_regions() -> (MemoryFs, FilePath, Vec<u64>) {
+    let env = testing::env(3);
+    let memory = MemoryFs::new();
+    let (log, _) = start(&env, Arc::new(memory.clone()), options()).await;
+    let acks = [Acks::new(), Acks::new()];
+    for seq_id in 1..=EDITS {
+        for (region, acks) in acks.iter().enumerate() {
+            log.append(edit(&region_name(region), seq_id, &vec![7; 50 + seq_id as usize], acks));
+            acks.wait(seq_id as usize).await;
+        }
+    }
+    // The idle mark states that all of it is durable.
+    env.clock.sleep(Duration::from_secs(1)).await;
+    let path = logs(&memory, "WALs/s").await.remove(0);
+    let (entries, _) = read_all(&memory, &path).await.unwrap();
+    (memory, path, entries.iter().map(|entry| entry.offset).collect())
+}
+
+fn changed(memory: &MemoryFs, path: &FilePath, change: impl FnOnce(&mut Vec<u8>)) -> MemoryFs {
+    let mut bytes = memory.contents(path).unwrap();
+    change(&mut bytes);
+    let copy = MemoryFs::new();
+    copy.put(path, bytes);
+    copy
+}
+
+async fn seq_ids(fs: &MemoryFs, index: &Arc<LogIndex>, region: usize) -> Vec<u64> {
+    let mut reader = recovery::read_region(Arc::new(fs.clone()), index.clone(), &region_name(region));
+    let mut found = Vec::new();
+    while let Some(entry) = reader.next().await.unwrap() {
+        found.push(entry.key.seq_id);
+    }
+    found
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_flipped_byte_costs_one_entry_of_one_region() {
+    let (memory, path, offsets) = two_regions().await;
+    let paths = std::slice::from_ref(&path);
+    // Entry 20 is edit 11 of the first region.
+    for at in offsets[20]..offsets[21] {
+        let damaged = changed(&memory, &path, |bytes| bytes[at as usize] ^= 0x10);
+        assert!(matches!(recovery::scan(&damaged, paths).await, Err(Error::Damaged { .. })), "byte {at}");
+        let index = Arc::new(recovery::scan_past_damage(&damaged, paths).await.unwrap());
+        let [damage] = index.damages() else { panic!("byte {at}: {:?}", index.damages()) };
+        assert_eq!((damage.offset, damage.resumed_at), (offsets[20], Some(offsets[21])), "byte {at}");
+        let mut expected: Vec<u64> = (1..=EDITS).collect();
+        assert_eq!(seq_ids(&damaged, &index, 1).await, expected, "byte {at}");
+        expected.retain(|seq_id| *seq_id != 11);
+        assert_eq!(seq_ids(&damaged, &index, 0).await, expected, "byte {at}");
+        let lost = Loss { above: 10, below: Some(12) };
+        assert_eq!(damage.loss_of(&region_name(0), 0), Some(lost), "byte {at}");
+        assert_eq!(damage.loss_of(&region_name(0), 11), None, "byte {at}: it is in a file");
+        assert_eq!(damage.loss_of(&region_name(1), 0), None, "byte {at}: no id of it is missing");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_several_lost_entries_were_is_known_from_those_around() {
+    let (memory, path, offsets) = two_regions().await;
+    let (from, to) = (offsets[21] as usize + 3, offsets[25] as usize - 1);
+    let damaged = changed(&memory, &path, |bytes| bytes[from..to].fill(0));
+    let index = Arc::new(recovery::scan_past_damage(&damaged, std::slice::from_ref(&path)).await.unwrap());
+    let [damage] = index.damages() else { panic!("{:?}", index.damages()) };
+    assert_eq!((damage.offset, damage.resumed_at), (offsets[21], Some(offsets[25])));
+    assert_eq!(damage.loss_of(&region_name(0), 0), Some(Loss { above: 11, below: Some(14) }));
+    assert_eq!(damage.loss_of(&region_name(0), 12), Some(Loss { above: 12, below: Some(14) }));
+    assert_eq!(damage.loss_of(&region_name(0), 13), None);
+    assert_eq!(damage.loss_of(&region_name(1), 0), Some(Loss { above: 10, below: Some(13) }));
+    // A region without entries may have had some there, unless all its edits are in files: who knows.
+    assert_eq!(damage.loss_of(&region_name(2), 5), Some(Loss { above: 5, below: None }));
+    assert_eq!(seq_ids(&damaged, &index, 0).await.len(), EDITS as usize - 2);
+    assert_eq!(seq_ids(&damaged, &index, 1).await.len(), EDITS as usize - 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_log_without_a_header_is_all_damage() {
+    let (memory, path, _) = two_regions().await;
+    let damaged = changed(&memory, &path, |bytes| bytes[0] ^= 1);
+    let index = recovery::scan_past_damage(&damaged, std::slice::from_ref(&path)).await.unwrap();
+    let [damage] = index.damages() else { panic!("{:?}", index.damages()) };
+    assert_eq!((damage.offset, damage.resumed_at), (0, None));
+    assert_eq!(damage.loss_of(&region_name(0), 7), Some(Loss { above: 7, below: None }));
+    assert_eq!(index.regions().count(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn entries_that_a_client_stored_as_values_are_not_taken_for_entries() {
+    let (memory, path, offsets) = two_regions().await;
+    let bytes = memory.contents(&path).unwrap();
+    let copied = bytes[offsets[0] as usize..offsets[30] as usize].to_vec();
+    let env = testing::env(4);
+    let memory = MemoryFs::new();
+    let (log, _) = start(&env, Arc::new(memory.clone()), options()).await;
+    let acks = Acks::new();
+    for seq_id in 1..=3 {
+        log.append(edit(&region_name(5), seq_id, &copied.repeat(20), &acks));
+    }
+    acks.wait(3).await;
+    env.clock.sleep(Duration::from_secs(1)).await;
+    let path = logs(&memory, "WALs/s").await.remove(0);
+    let (entries, _) = read_all(&memory, &path).await.unwrap();
+    let damaged = changed(&memory, &path, |bytes| bytes[entries[1].offset as usize + 60] ^= 1);
+    let index = recovery::scan_past_damage(&damaged, std::slice::from_ref(&path)).await.unwrap();
+    let [damage] = index.damages() else { panic!("{:?}", index.damages()) };
+    assert_eq!(damage.resumed_at, Some(entries[2].offset));
+    assert_eq!(index.region(&region_name(5)).unwrap().entries, 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn logs_are_recorded_and_a_log_that_lost_its_end_is_shorter_than_that() {
+    let env = testing::env(5);
+    let memory = MemoryFs::new();
+    let record = FilePath::new("logs/record");
+    let options = wal::LogOptions { record: Some(record.clone()), ..options() };
+    let (log, _) = start(&env, Arc::new(memory.clone()), options).await;
+    let acks = Acks::new();
+    for seq_id in 1..=100 {
+        log.append(edit(&region_name(1), seq_id, &[7; 100], &acks));
+        acks.wait(seq_id as usize).await;
+    }
+    env.clock.sleep(Duration::from_secs(3)).await;
+    let path = logs(&memory, "WALs/s").await.remove(0);
+    let (entries, tail) = read_all(&memory, &path).await.unwrap();
+    let recorded = wal::record::read(&memory, &record).await.unwrap();
+    assert_eq!(recorded.iter().map(|log| (&log.path, log.bytes)).collect::<Vec<_>>(), [(&path, tail.end)]);
+    // The last 4 KiB of what was written, with the marks that state it.
+    let from = tail.end as usize - 4096;
+    let zeroed = changed(&memory, &path, |bytes| bytes[from..].fill(0));
+    let (left, tail) = read_all(&zeroed, &path).await.unwrap();
+    assert!(left.len() < entries.len() && recorded[0].bytes > tail.end);
+    assert!(matches!(tail.ending, Ending::Torn(_)), "a killed process leaves an end mark: {tail:?}");
+    assert!(zeroed.stat(&path).await.unwrap().is_some());
+}

@@ -176,7 +176,9 @@ impl Region {
             if replay.has_tags {
                 self.has_tags.store(true, Ordering::Relaxed);
             }
-            if self.charge(&mut *self.publish_lock()?) > self.flush_bytes {
+            let bytes = self.charge(&mut *self.publish_lock()?);
+            // On a full disk all of it stays in memory, as it was before the restart: reads need no file.
+            if bytes > self.flush_bytes && self.services.budget.space().has(bytes.saturating_mul(2)) {
                 self.flush_replayed(replay.highest).await?;
             }
         }

@@ -4,7 +4,8 @@
 //! * [`client`]: `ClientService`, one call a file; [`scanners`]: leases of open scanners;
 //! * [`admin`]: `AdminService`; [`opening`]: opening and closing regions; [`splitting`]: when they should be split;
 //! * [`regions`], [`schedule`], [`load`]: the regions online, when they are flushed and compacted, their figures;
-//! * [`instruments`], [`pauses`]: what is counted of calls, and of times when none is served;
+//! * [`instruments`], [`pauses`], [`clock_jumps`]: what is counted of calls, of times when none is served, and of the
+//!   wall clock;
 //! * [`quotas`]: what calls may use in a time;
 //! * [`hotspots`]: the rows and regions that are asked for most;
 //! * [`users`]: what each user asks and uses;
@@ -15,6 +16,7 @@
 
 pub mod admin;
 pub mod client;
+pub mod clock_jumps;
 pub mod errors;
 pub mod hotspots;
 pub mod instruments;

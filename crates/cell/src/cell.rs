@@ -74,7 +74,8 @@ impl CellType {
 
 /// A borrowed view of a cell.
 ///
-/// The key is well formed: whoever makes a view of foreign bytes checks them with [`key::check`] first.
+/// The key is well formed: untrusted bytes are checked by [`key::check`] before a view is made. Its
+/// type and timestamp may be any ([`Cell::is_readable`]).
 #[derive(Clone, Copy)]
 pub struct Cell<'a> {
     /// The key part: row, family, qualifier, timestamp, type.
@@ -113,14 +114,23 @@ impl<'a> Cell<'a> {
     pub fn type_code(&self) -> u8 {
         key::type_code(self.key)
     }
-    /// The type; `Put` only for code 4.
+    /// The type; `Put` only for code 4. A code that HBase does not define counts as `Minimum`.
     #[inline]
     pub fn kind(&self) -> CellType {
         match self.type_code() {
-            0 => CellType::Minimum,
             255 => CellType::Maximum,
-            code => CellType::stored(code).expect("a view is made of checked keys"),
+            code => CellType::stored(code).unwrap_or(CellType::Minimum),
         }
+    }
+
+    /// Whether reads may return the cell: its type is one that is stored, and its timestamp is
+    /// neither negative nor one that stands for "now".
+    ///
+    /// HBase checks neither in cells of a batch, so its logs and files may hold others. HBase's
+    /// clients cannot decode those: a scan that returned one would fail for all rows after it.
+    #[inline]
+    pub fn is_readable(&self) -> bool {
+        key::is_readable(self.key)
     }
 
     /// Bytes of the serialized KeyValue without tags, as ordinary clients get it.
@@ -193,7 +203,7 @@ impl KeyValue {
     /// Takes serialized bytes: exactly one KeyValue, with tags or without.
     ///
     /// # Errors
-    /// [`Malformed`] if lengths do not add up, a part is over its limit or the type code is not one that is stored.
+    /// [`Malformed`] if lengths do not add up or a part is over its limit.
     pub fn from_bytes(bytes: Bytes) -> Result<KeyValue, Malformed> {
         parts(&bytes)?;
         Ok(KeyValue { bytes })
@@ -273,20 +283,43 @@ pub fn parts(bytes: &[u8]) -> Result<Parts<'_>, Malformed> {
     Ok(parts)
 }
 
-/// The same without a look into the key.
+/// The same of a stored cell: of tags that do not add up, which HBase stores unchecked, none are left.
+///
+/// # Errors
+/// [`Malformed`] as for [`parts`], but not because of tags.
+pub fn stored_parts(bytes: &[u8]) -> Result<Parts<'_>, Malformed> {
+    let (key, value, behind) = split_key_and_value(bytes)?;
+    key::check(key)?;
+    Ok((key, value, split_tags(behind).unwrap_or_default()))
+}
+
+/// Key, value and tags without a look into the key.
 #[inline]
 fn split(bytes: &[u8]) -> Result<Parts<'_>, Malformed> {
+    let (key, value, behind) = split_key_and_value(bytes)?;
+    Ok((key, value, split_tags(behind)?))
+}
+
+/// Key, value, and what follows them.
+#[inline]
+fn split_key_and_value(bytes: &[u8]) -> Result<Parts<'_>, Malformed> {
     let (lengths, rest) = bytes.split_at_checked(LENGTHS_LEN).ok_or(Malformed("shorter than its lengths"))?;
     let key_len = u32::from_be_bytes([lengths[0], lengths[1], lengths[2], lengths[3]]) as usize;
     let value_len = u32::from_be_bytes([lengths[4], lengths[5], lengths[6], lengths[7]]) as usize;
     let (key, rest) = rest.split_at_checked(key_len).ok_or(Malformed("key longer than the cell"))?;
     let (value, rest) = rest.split_at_checked(value_len).ok_or(Malformed("value longer than the cell"))?;
-    if rest.is_empty() {
-        return Ok((key, value, rest));
+    Ok((key, value, rest))
+}
+
+/// The tags section after its length, of a cell without tags an empty one.
+#[inline]
+fn split_tags(behind_value: &[u8]) -> Result<&[u8], Malformed> {
+    if behind_value.is_empty() {
+        return Ok(behind_value);
     }
-    let (tags_len, tags) = rest.split_at_checked(2).ok_or(Malformed("tags length cut"))?;
+    let (tags_len, tags) = behind_value.split_at_checked(2).ok_or(Malformed("tags length cut"))?;
     if usize::from(u16::from_be_bytes([tags_len[0], tags_len[1]])) != tags.len() {
         return Err(Malformed("tags length does not add up"));
     }
-    Ok((key, value, tags))
+    Ok(tags)
 }

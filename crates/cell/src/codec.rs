@@ -11,6 +11,7 @@
 use bytes::{Buf, BufMut, Bytes};
 
 use crate::cell::{Cell, KeyValue, LENGTHS_LEN, Malformed};
+use crate::tags;
 
 /// Bytes of a cell's length in a block.
 pub const LENGTH_LEN: usize = 4;
@@ -40,7 +41,7 @@ impl Codec {
         LENGTH_LEN
             + match self {
                 Codec::KeyValue => cell.len_without_tags(),
-                Codec::KeyValueWithTags => cell.serialized_len(),
+                Codec::KeyValueWithTags => with_readable_tags(cell).serialized_len(),
             }
     }
 
@@ -59,6 +60,7 @@ impl Codec {
                 out.put_slice(cell.value);
             }
             Codec::KeyValueWithTags => {
+                let cell = with_readable_tags(cell);
                 out.put_u32(cell.serialized_len() as u32);
                 cell.write(out);
             }
@@ -75,9 +77,10 @@ impl Codec {
 
     /// Appends what of `cell` is behind its value.
     pub fn write_behind(self, cell: &Cell<'_>, out: &mut impl BufMut) {
-        if self == Codec::KeyValueWithTags && !cell.tags.is_empty() {
-            out.put_u16(cell.tags.len() as u16);
-            out.put_slice(cell.tags);
+        let tags = tags::readable(cell.tags);
+        if self == Codec::KeyValueWithTags && !tags.is_empty() {
+            out.put_u16(tags.len() as u16);
+            out.put_slice(tags);
         }
     }
 
@@ -87,7 +90,8 @@ impl Codec {
     }
 }
 
-/// The cells of a block, one after the other. After an error there are no more.
+/// The cells of a block, one after the other. A malformed cell does not end them, a cut block does:
+/// where the next cell begins is then not known.
 #[derive(Clone, Debug)]
 pub struct CellBlockReader {
     rest: Bytes,
@@ -102,7 +106,10 @@ impl CellBlockReader {
 
     fn take_cell(&mut self) -> Result<KeyValue, Malformed> {
         let cut = Malformed("cut within a cell block");
-        let len = self.take_len().ok_or(cut)?;
+        let Some(len) = self.take_len() else {
+            self.rest = Bytes::new();
+            return Err(cut);
+        };
         let mut bytes = self.rest.split_to(len);
         if self.codec == Codec::KeyValue {
             bytes.truncate(len_without_tags(&bytes).ok_or(cut)?);
@@ -140,12 +147,13 @@ impl Iterator for CellBlockReader {
         if self.rest.is_empty() {
             return None;
         }
-        let cell = self.take_cell();
-        if cell.is_err() {
-            self.rest = Bytes::new();
-        }
-        Some(cell)
+        Some(self.take_cell())
     }
+}
+
+/// The cell without tags that clients cannot decode.
+fn with_readable_tags<'a>(cell: &Cell<'a>) -> Cell<'a> {
+    Cell { tags: tags::readable(cell.tags), ..*cell }
 }
 
 /// Bytes of a serialized KeyValue before its tags.
@@ -254,10 +262,30 @@ mod tests {
                     for value in [0, 0x7f, 0x80, 0xff] {
                         let mut damaged = block.to_vec();
                         damaged[at] = value;
-                        assert!(codec.read(damaged.into()).count() <= 2);
+                        let cells_max = block.len().div_ceil(LENGTH_LEN);
+                        assert!(codec.read(damaged.into()).count() <= cells_max);
                     }
                 }
             }
+        }
+    }
+
+    #[test]
+    fn a_malformed_cell_costs_no_other() {
+        let mut block = 3_u32.to_be_bytes().to_vec();
+        block.extend_from_slice(&[1, 2, 3]);
+        Codec::KeyValue.write(&cells()[1].view(0), &mut block);
+        let read: Vec<_> = Codec::KeyValue.read(block.into()).collect();
+        assert!(read[0].is_err());
+        assert_eq!(read[1..], [Ok(cells()[1].clone())]);
+    }
+
+    #[test]
+    fn tags_that_clients_cannot_decode_are_left_out() {
+        for tags in [&[0][..], &[0, 9, 65], &[0, 0]] {
+            let cell = KeyValue::with_tags(b"r1", b"cf", b"q", 1, CellType::Put, b"v", tags);
+            let plain = KeyValue::new(b"r1", b"cf", b"q", 1, CellType::Put, b"v");
+            assert_eq!(write(Codec::KeyValueWithTags, &[cell]), write(Codec::KeyValueWithTags, &[plain]));
         }
     }
 

@@ -43,16 +43,26 @@ pub struct ColumnTest {
     pub value: Bytes,
 }
 
+/// The operator `NO_OP` compares nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("Unknown Compare op NO_OP")]
+pub struct NoComparison;
+
 impl ColumnTest {
     /// Whether a column whose newest value is `stored` (`None`: it has none) passes.
     ///
     /// Source: HBase `HRegion.checkAndMutateInternal`.
-    pub fn passes(&self, stored: Option<&[u8]>) -> bool {
+    ///
+    /// # Errors
+    /// [`NoComparison`] where two values are to be compared by the operator `NO_OP`. Absence is
+    /// decided without a comparison.
+    pub fn passes(&self, stored: Option<&[u8]>) -> Result<bool, NoComparison> {
         let wants_absence = self.value.is_empty();
         match stored {
-            None => wants_absence && self.operator != CompareOp::NotEqual,
-            Some(stored) if wants_absence => stored.is_empty() == (self.operator != CompareOp::NotEqual),
-            Some(stored) => self.operator.holds(self.value[..].cmp(stored)),
+            None => Ok(wants_absence && self.operator != CompareOp::NotEqual),
+            Some(stored) if wants_absence => Ok(stored.is_empty() == (self.operator != CompareOp::NotEqual)),
+            Some(_) if self.operator == CompareOp::NoOp => Err(NoComparison),
+            Some(stored) => Ok(self.operator.holds(self.value[..].cmp(stored))),
         }
     }
 }
@@ -65,7 +75,21 @@ mod tests {
     fn passes(value: &'static str, operator: CompareOp, stored: Option<&str>) -> bool {
         let (family, qualifier) = ("f".into(), "q".into());
         let test = ColumnTest { family, qualifier, operator, value: value.into() };
-        test.passes(stored.map(str::as_bytes))
+        test.passes(stored.map(str::as_bytes)).unwrap()
+    }
+
+    #[test]
+    fn no_op_tests_for_absence_but_compares_nothing() {
+        let test = |value: &'static str| {
+            let (family, qualifier) = ("f".into(), "q".into());
+            ColumnTest { family, qualifier, operator: NoOp, value: value.into() }
+        };
+        assert_eq!(test("").passes(None), Ok(true));
+        assert_eq!(test("").passes(Some(b"")), Ok(true));
+        assert_eq!(test("").passes(Some(b"5")), Ok(false));
+        assert_eq!(test("5").passes(None), Ok(false));
+        assert_eq!(test("5").passes(Some(b"5")), Err(NoComparison));
+        assert_eq!(test("5").passes(Some(b"")), Err(NoComparison));
     }
 
     #[test]

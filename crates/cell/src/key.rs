@@ -15,22 +15,14 @@ pub const TIMESTAMP_TYPE_LEN: usize = 9;
 pub const KEY_INFRASTRUCTURE_LEN: usize = ROW_LEN_LEN + FAMILY_LEN_LEN + TIMESTAMP_TYPE_LEN;
 const _: () = assert!(KEY_INFRASTRUCTURE_LEN == 12);
 
-/// Checks that `key` can be taken apart and that its type is one that is stored.
+/// Checks that the parts of `key` are within it and within their limits. Timestamp and type may be
+/// any: seek keys, block indexes and cells that HBase stored unchecked have others than clients may
+/// write ([`is_readable`]).
 ///
 /// # Errors
-/// [`Malformed`] naming the first thing that is wrong.
+/// [`Malformed`] naming the first part that is wrong.
 #[inline]
 pub fn check(key: &[u8]) -> Result<(), Malformed> {
-    check_parts(key)?;
-    CellType::stored(type_code(key)).map(|_| ()).ok_or(Malformed("unknown cell type"))
-}
-
-/// Checks that `key` can be taken apart; its type may be any, as in the keys of seeks and of block indexes.
-///
-/// # Errors
-/// [`Malformed`] naming the first thing that is wrong.
-#[inline]
-pub fn check_parts(key: &[u8]) -> Result<(), Malformed> {
     if key.len() < KEY_INFRASTRUCTURE_LEN {
         return Err(Malformed("key shorter than its fixed parts"));
     }
@@ -43,6 +35,12 @@ pub fn check_parts(key: &[u8]) -> Result<(), Malformed> {
         return Err(Malformed("family longer than the key"));
     }
     Ok(())
+}
+
+/// Whether reads may return a cell of this key: see [`Cell::is_readable`](crate::Cell::is_readable).
+#[inline]
+pub fn is_readable(key: &[u8]) -> bool {
+    (0..LATEST_TIMESTAMP).contains(&timestamp(key)) && CellType::stored(type_code(key)).is_some()
 }
 
 /// The row.

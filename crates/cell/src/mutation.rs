@@ -2,8 +2,9 @@
 
 use bytes::Bytes;
 
-use crate::cell::KeyValue;
+use crate::cell::{Cell, CellType, KeyValue};
 use crate::query::TimeRange;
+use crate::tags;
 
 /// How safe a change must be before it is acknowledged; the numbers are HBase's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -25,7 +26,7 @@ pub enum Durability {
 /// A kind of change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MutationKind {
-    /// Cells of type Put.
+    /// Cells of type Put; delete markers among them are written as they are.
     Put,
     /// Delete markers. Without cells: the whole row, a family marker in every family.
     Delete,
@@ -39,6 +40,56 @@ impl MutationKind {
     /// Whether what is written depends on what is stored, and is told to who asked for it.
     pub fn reads(self) -> bool {
         matches!(self, MutationKind::Increment | MutationKind::Append)
+    }
+}
+
+/// Why a cell cannot be part of a mutation.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub enum CellFault {
+    /// It is of another row than the mutation.
+    WrongRow(String),
+    /// Its type, its timestamp or its tags.
+    Invalid(String),
+}
+
+impl MutationKind {
+    /// Checks a cell that a client sent as part of a mutation of `row`.
+    ///
+    /// All writes come by here, whichever call and codec brought their cells. What passes can be read
+    /// back by every client ([`Cell::is_readable`]).
+    ///
+    /// # Errors
+    /// [`CellFault`] for another row, a type that such a mutation does not have, a negative timestamp
+    /// and malformed tags.
+    #[inline]
+    pub fn check_cell(self, row: &[u8], cell: &Cell<'_>) -> Result<(), CellFault> {
+        let kind = CellType::stored(cell.type_code());
+        let fits = match self {
+            MutationKind::Put => kind.is_some(),
+            MutationKind::Delete => kind.is_some_and(CellType::is_delete),
+            MutationKind::Increment | MutationKind::Append => kind == Some(CellType::Put),
+        };
+        let tags_fit = cell.tags.is_empty() || tags::check(cell.tags).is_ok();
+        if fits && tags_fit && cell.timestamp() >= 0 && cell.row() == row {
+            return Ok(());
+        }
+        Err(self.fault_of(row, cell))
+    }
+
+    #[cold]
+    fn fault_of(self, row: &[u8], cell: &Cell<'_>) -> CellFault {
+        if cell.row() != row {
+            let (found, row) = (cell.row().escape_ascii(), row.escape_ascii());
+            return CellFault::WrongRow(format!("The row in {found} doesn't match the original one {row}"));
+        }
+        if cell.timestamp() < 0 {
+            return CellFault::Invalid(format!("Timestamp cannot be negative. ts={}", cell.timestamp()));
+        }
+        match tags::check(cell.tags) {
+            Err(malformed) => CellFault::Invalid(malformed.0.into()),
+            Ok(()) => CellFault::Invalid(format!("a {self:?} with a cell of type {}", cell.type_code())),
+        }
     }
 }
 

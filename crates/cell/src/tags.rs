@@ -4,15 +4,18 @@
 //! ( length 2 | type 1 | value )*        the length counts type and value, not itself
 //! ```
 //!
-//! Bytes that are no tags end the iteration: who takes them from a client checks them first.
+//! [`check`] refuses malformed sections of a client. HBase stores them unchecked, so a file or log may
+//! still hold one: it ends the iteration, and [`readable`] keeps it from clients.
 
-use crate::cell::TAGS_LEN_MAX;
+use crate::cell::{Malformed, TAGS_LEN_MAX};
 
 /// Type of the tag that holds a cell's own time to live: milliseconds, eight bytes (`TagType.TTL_TAG_TYPE`).
 pub const TTL: u8 = 8;
 
 /// Bytes of a tag's length.
 const LENGTH_LEN: usize = 2;
+/// Bytes of the value of a [`TTL`] tag.
+const TTL_LEN: usize = 8;
 
 /// One tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,6 +36,35 @@ pub fn iter(tags: &[u8]) -> impl Iterator<Item = Tag<'_>> {
         rest = behind;
         Some(Tag { kind: *kind, value })
     })
+}
+
+/// Checks that a section consists of whole tags, and that its times to live are of eight bytes.
+///
+/// # Errors
+/// [`Malformed`] naming the first part that is wrong.
+pub fn check(tags: &[u8]) -> Result<(), Malformed> {
+    if tags.len() > TAGS_LEN_MAX {
+        return Err(Malformed("tags longer than 65535 bytes"));
+    }
+    let mut rest = tags.len();
+    for tag in iter(tags) {
+        rest -= LENGTH_LEN + 1 + tag.value.len();
+        if tag.kind == TTL && tag.value.len() != TTL_LEN {
+            return Err(Malformed("a TTL tag is not of 8 bytes"));
+        }
+    }
+    if rest > 0 { Err(Malformed("tags: a length does not add up")) } else { Ok(()) }
+}
+
+/// The section, or an empty one if it is malformed: what clients can decode of a stored cell's tags.
+#[inline]
+pub fn readable(tags: &[u8]) -> &[u8] {
+    if tags.is_empty() || is_whole(tags) { tags } else { &[] }
+}
+
+fn is_whole(tags: &[u8]) -> bool {
+    let whole: usize = iter(tags).map(|tag| LENGTH_LEN + 1 + tag.value.len()).sum();
+    whole == tags.len()
 }
 
 /// The time to live that the tags give their cell, in milliseconds.
@@ -86,7 +118,20 @@ mod tests {
         for damaged in [&[0][..], &[0, 0], &[0, 9, 8, 1], &[0xff, 0xff]] {
             assert_eq!(iter(damaged).count(), 0, "{damaged:?}");
             assert_eq!(ttl_ms(damaged), None);
+            assert!(check(damaged).is_err() && readable(damaged).is_empty(), "{damaged:?}");
+            let behind_good = [&[0, 2, 65, 1][..], damaged].concat();
+            assert!(check(&behind_good).is_err() && readable(&behind_good).is_empty(), "{damaged:?}");
         }
+    }
+
+    #[test]
+    fn whole_tags_pass_the_check() {
+        for good in [&[][..], &[0, 1, 65], &[0, 3, 65, 1, 2, 0, 2, 65, 9]] {
+            assert_eq!((check(good), readable(good)), (Ok(()), good));
+        }
+        let short_ttl = [0, 4, TTL, 1, 2, 3];
+        assert!(check(&short_ttl).is_err());
+        assert_eq!((ttl_ms(&short_ttl), readable(&short_ttl)), (None, &short_ttl[..]));
     }
 
     #[test]

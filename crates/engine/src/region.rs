@@ -147,7 +147,7 @@ pub struct Region {
 /// What the publish lock guards beside the order of things.
 #[derive(Default)]
 struct Publish {
-    // The last timestamp given to a cell: none before it is given again.
+    // The last timestamp given to a cell: none shortly before it is given again.
     last_timestamp: i64,
     // What the budget was told last.
     charged_bytes: u64,

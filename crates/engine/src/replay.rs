@@ -7,7 +7,7 @@
 //! Not here: finding and checking the entries (`wal::recovery`), which file follows from which.
 
 use base::BoxFuture;
-use cell::cell::parts;
+use cell::cell::stored_parts;
 use cell::region::RegionInfo;
 use cell::schema::FamilyDescriptor;
 use cell::{Cell, key};
@@ -103,7 +103,7 @@ impl Replay<'_> {
         let seq_id = entry.key.original_seq_id.filter(|original| *original > 0).unwrap_or(entry.key.seq_id);
         let mut compactions = Vec::new();
         for bytes in entry.key_values() {
-            let (key, value, tags) = parts(&bytes)?;
+            let (key, value, tags) = stored_parts(&bytes)?;
             if key::family(key) == marker::FAMILY {
                 compactions.extend(self.compaction(&Cell { key, value, tags, seq_id })?);
             } else if let Some(store) = self.store_wanting(key, entry.key.seq_id) {

@@ -50,7 +50,7 @@ pub(crate) use ahead::Ahead;
 pub(crate) use blocks::Blocks;
 pub use compact::{CompactionScanner, Retention};
 pub use hfile::Stop;
-pub use load::{BlockLoader, drive};
+pub use load::{BlockLoader, DamagedFile, drive};
 pub(crate) use load::{Keep, Runs, next_file_id};
 pub use region::{LetGo, RegionScanner};
 pub(crate) use row::{Aim, Read, RowRead};

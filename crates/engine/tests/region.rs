@@ -72,13 +72,13 @@ fn each_mutation_of_a_batch_is_answered_by_itself() {
         let (opened, ..) = fresh(RegionOptions { cell_bytes_max: 100, ..options() }).await;
         let mut wrong_row = put("a", "v");
         wrong_row.row = "b".into();
-        let marker_in_put = Mutation::put("a", delete_newest("a", 1).cells);
+        let marker_in_append = Mutation::append("a", delete_newest("a", 1).cells);
         let batch = vec![
             put("a", "1"),
             put_at("b", "x", "q", 1, "v"),
             put("c", &"v".repeat(100)),
             wrong_row,
-            marker_in_put,
+            marker_in_append,
             Mutation::put("", vec![]),
             put("d", "2"),
         ];

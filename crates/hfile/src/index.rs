@@ -146,7 +146,7 @@ impl Index {
 
     fn check_keys(&self, order: CellOrder) -> Parsed<()> {
         for at in 0..self.len() {
-            key::check_parts(self.key(at))?;
+            key::check(self.key(at))?;
             if at > 0 && order.compare_keys(self.key(at - 1), self.key(at)) == Ordering::Greater {
                 return Err(Fault::Damaged("index entries out of order"));
             }

@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use cell::schema::{BlockEncoding, BloomType};
-use cell::{Cell, CellOrder, key};
+use cell::{Cell, CellOrder, key, tags};
 use fs::{FilePath, FileSystem, FileWriter, Storage, Sync};
 
 use crate::block::builder::BlockBuilder;
@@ -73,6 +73,10 @@ pub struct Written {
     pub time_range: TimeRange,
     /// The greatest sequence id of a cell.
     pub max_memstore_ts: u64,
+    /// Cells that reads skip ([`Cell::is_readable`]).
+    pub unreadable_cells: u64,
+    /// Cells whose tags were malformed and left out.
+    pub malformed_tags: u64,
 }
 
 /// A file being written. Dropped before [`Writer::finish`], it leaves a part of a file that no reader opens.
@@ -92,6 +96,7 @@ pub struct Writer {
     last_bloom_key: Vec<u8>,
     last_delete_family_row: Option<Vec<u8>>,
     figures: Figures,
+    malformed_tags: u64,
     kept: Kept,
     sidecar: Option<SidecarWriter>,
 }
@@ -126,6 +131,7 @@ impl Writer {
             last_bloom_key: Vec::new(),
             last_delete_family_row: None,
             figures: Figures::new(),
+            malformed_tags: 0,
             kept: Kept::new(options.keep),
             sidecar: (options.sidecar && options.order == CellOrder::Plain).then(SidecarWriter::new),
             options,
@@ -145,6 +151,10 @@ impl Writer {
     }
 
     fn push(&mut self, cell: &Cell<'_>) -> Result<()> {
+        // HBase cannot read a file with tags that are none.
+        let readable = tags::readable(cell.tags);
+        self.malformed_tags += u64::from(readable.len() < cell.tags.len());
+        let cell = &Cell { tags: readable, ..*cell };
         let is_new_key = self.check_order(cell);
         // Equal keys are never parted, so that a seek to one finds all.
         if is_new_key && !self.block.is_empty() && self.block.len() >= self.options.block_bytes as usize {
@@ -354,6 +364,8 @@ impl Writer {
             last_key: key(self.last_key),
             time_range: self.figures.time_range,
             max_memstore_ts: self.figures.seq_id_max,
+            unreadable_cells: self.figures.unreadable,
+            malformed_tags: self.malformed_tags,
         })
     }
 

@@ -108,7 +108,7 @@ pub fn reference_name(file: &str, parent: &RegionInfo) -> String {
 
 /// The row of a split key.
 fn split_row(path: &FilePath, split_key: &Bytes) -> Result<Bytes> {
-    key::check_parts(split_key).map_err(|error| corrupt(path, error))?;
+    key::check(split_key).map_err(|error| corrupt(path, error))?;
     let row = split_key.slice_ref(key::row(split_key));
     match KeyBuf::first_on_row(&row).as_slice() == &split_key[..] {
         true => Ok(row),

@@ -5,7 +5,8 @@
 //! * [`admin`]: `AdminService`; [`opening`]: opening and closing regions; [`splitting`]: when they should be split;
 //! * [`regions`], [`schedule`], [`load`]: the regions online, when they are flushed and compacted, their figures;
 //! * [`disk`]: free space and loss of the disk;
-//! * [`instruments`], [`pauses`]: what is counted of calls, and of times when none is served;
+//! * [`instruments`], [`pauses`], [`clock_jumps`]: what is counted of calls, of times when none is served, and of the
+//!   wall clock;
 //! * [`quotas`]: what calls may use in a time;
 //! * [`hotspots`]: the rows and regions that are asked for most;
 //! * [`users`]: what each user asks and uses;
@@ -16,6 +17,7 @@
 
 pub mod admin;
 pub mod client;
+pub mod clock_jumps;
 pub mod disk;
 pub mod errors;
 pub mod hotspots;

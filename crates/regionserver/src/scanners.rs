@@ -4,6 +4,10 @@
 //! whose lease runs out is dropped. Ids of scanners that ended in good order are remembered for one lease, because
 //! clients close them once more (and asynchbase always does).
 //!
+//! A client that lost the answer of a call, or could not decode it, sends the call's number again. It
+//! must not take the answer to that for the next one: an ended scanner keeps the number that is due,
+//! so that the repeated call fails instead of returning no rows.
+//!
 //! Source: HBase `RSRpcServices`; the answers were compared with a running one.
 
 use std::collections::HashMap;
@@ -20,6 +24,11 @@ pub enum Refused {
     Ended,
     /// The call is not the next one: `expected` was due.
     OutOfOrder {
+        /// The sequence number that was due.
+        expected: u64,
+    },
+    /// The scanner ended, and the call repeats one that it had answered: `expected` was due.
+    OutOfOrderEnded {
         /// The sequence number that was due.
         expected: u64,
     },
@@ -83,13 +92,15 @@ impl<S> Scanners<S> {
     }
 
     /// A new id, in use by the call that opens the scanner; `None` if there are too many open ones.
-    pub fn begin(&self, now: Duration) -> Option<u64> {
+    /// `numbered` says whether that call has a number, which is 0 then.
+    pub fn begin(&self, numbered: bool, now: Duration) -> Option<u64> {
         let mut slots = self.lock();
         if slots.open() >= self.open_max {
             return None;
         }
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
-        slots.by_id.insert(id, Slot { state: State::InUse, next_call_seq: 0, expires: now + self.lease });
+        let next_call_seq = u64::from(numbered);
+        slots.by_id.insert(id, Slot { state: State::InUse, next_call_seq, expires: now + self.lease });
         Some(id)
     }
 
@@ -100,24 +111,28 @@ impl<S> Scanners<S> {
     pub fn take(&self, id: u64, call_seq: Option<u64>) -> Result<S, Refused> {
         let mut slots = self.lock();
         let slot = slots.by_id.get_mut(&id).ok_or(Refused::Unknown)?;
-        let expected = slot.next_call_seq;
-        if call_seq.is_some_and(|seq| seq != expected) {
-            return Err(Refused::OutOfOrder { expected });
-        }
+        // The call that ended a scanner was the last one due: HBase takes only the number after the
+        // next for a call that is not a repetition.
+        let expected = slot.next_call_seq + u64::from(matches!(slot.state, State::Ended));
+        let is_due = call_seq.is_none_or(|seq| seq == expected);
         match std::mem::replace(&mut slot.state, State::InUse) {
-            State::Idle(scanner) => {
-                slot.next_call_seq += u64::from(call_seq.is_some());
-                Ok(scanner)
-            }
             State::InUse => Err(Refused::InUse),
-            State::Ended => {
-                slot.state = State::Ended;
-                Err(Refused::Ended)
-            }
             State::Moved => {
                 slots.by_id.remove(&id);
                 slots.ended -= 1;
                 Err(Refused::Moved)
+            }
+            State::Ended => {
+                slot.state = State::Ended;
+                Err(if is_due { Refused::Ended } else { Refused::OutOfOrderEnded { expected } })
+            }
+            State::Idle(scanner) if is_due => {
+                slot.next_call_seq += u64::from(call_seq.is_some());
+                Ok(scanner)
+            }
+            idle @ State::Idle(_) => {
+                slot.state = idle;
+                Err(Refused::OutOfOrder { expected })
             }
         }
     }
@@ -221,7 +236,7 @@ mod tests {
 
     fn one() -> (Scanners<&'static str>, u64) {
         let scanners = Scanners::new(LEASE, 10, 77);
-        let id = scanners.begin(NOW).unwrap();
+        let id = scanners.begin(false, NOW).unwrap();
         scanners.put_back(id, "rows", NOW);
         (scanners, id)
     }
@@ -234,6 +249,20 @@ mod tests {
         assert_eq!(scanners.take(id, Some(0)), Err(Refused::OutOfOrder { expected: 1 }));
         assert_eq!(scanners.take(id, None), Ok("rows"), "unnumbered calls are not checked");
         assert_eq!(scanners.take(id, Some(1)), Err(Refused::InUse));
+        assert_eq!(scanners.take(id, Some(7)), Err(Refused::InUse));
+    }
+
+    #[test]
+    fn a_call_that_repeats_the_last_one_is_refused() {
+        let (scanners, id) = one();
+        let rows = scanners.take(id, Some(0)).unwrap();
+        scanners.put_back(id, rows, NOW);
+        scanners.take(id, Some(1)).unwrap();
+        scanners.end(id, NOW);
+        for repeated in [0, 1, 2] {
+            assert_eq!(scanners.take(id, Some(repeated)), Err(Refused::OutOfOrderEnded { expected: 3 }));
+        }
+        assert_eq!(scanners.take(id, Some(3)), Err(Refused::Ended));
     }
 
     #[test]
@@ -241,8 +270,12 @@ mod tests {
         let (scanners, id) = one();
         scanners.end(id, NOW);
         assert_eq!(scanners.take(id, None), Err(Refused::Ended));
-        assert_eq!(scanners.take(id, Some(0)), Err(Refused::Ended), "the next number is fine");
-        assert_eq!(scanners.take(id, Some(5)), Err(Refused::OutOfOrder { expected: 0 }));
+        for repeated in [0, 2, 5] {
+            let refused = Refused::OutOfOrderEnded { expected: 1 };
+            assert_eq!(scanners.take(id, Some(repeated)), Err(refused));
+        }
+        assert_eq!(scanners.take(id, Some(1)), Err(Refused::Ended));
+        assert_eq!(scanners.take(id, Some(1)), Err(Refused::Ended), "nothing is counted any more");
         assert_eq!(scanners.expire(NOW + LEASE), 0);
         assert_eq!(scanners.take(id, None), Err(Refused::Unknown));
     }
@@ -286,8 +319,8 @@ mod tests {
     #[test]
     fn idle_ones_are_visited_and_no_others() {
         let (scanners, idle) = one();
-        let in_use = scanners.begin(NOW).unwrap();
-        let ended = scanners.begin(NOW).unwrap();
+        let in_use = scanners.begin(false, NOW).unwrap();
+        let ended = scanners.begin(false, NOW).unwrap();
         scanners.end(ended, NOW);
         let visited = scanners.with_idle(|rows| Some(std::mem::replace(rows, "seen")));
         assert_eq!(visited, ["rows"]);
@@ -299,9 +332,9 @@ mod tests {
     #[test]
     fn there_is_a_most() {
         let scanners = Scanners::<()>::new(LEASE, 1, 0);
-        let first = scanners.begin(NOW).unwrap();
-        assert_eq!(scanners.begin(NOW), None);
+        let first = scanners.begin(false, NOW).unwrap();
+        assert_eq!(scanners.begin(false, NOW), None);
         scanners.end(first, NOW);
-        assert!(scanners.begin(NOW).is_some());
+        assert!(scanners.begin(false, NOW).is_some());
     }
 }

@@ -14,7 +14,7 @@ use engine::instruments::Instruments;
 use engine::nonces::{self, Nonces};
 use engine::recovery::{OnDamage, Recovered, log_dirs_of_others};
 use engine::region::{Opening, RegionOptions, RegionServices};
-use engine::scanner::BlockLoader;
+use engine::scanner::{BlockLoader, DamagedFile};
 use fs::FileSystem;
 use layout::RootDir;
 use tracing::{error, info, warn};
@@ -23,6 +23,7 @@ use wire::service::RegionServerStatusService;
 
 use crate::client::{CallContext, OpenScanner};
 use crate::disk::Disk;
+use crate::clock_jumps::{self, ClockInstruments};
 use crate::hotspots::HotSpots;
 use crate::instruments::{AdminInstruments, RequestInstruments};
 use crate::load::{megabytes, region_load};
@@ -151,6 +152,7 @@ pub struct RegionServer {
     requests: Arc<RequestInstruments>,
     admin_requests: Arc<AdminInstruments>,
     pauses: Arc<PauseInstruments>,
+    clock_jumps: Arc<ClockInstruments>,
     quotas: Option<RpcQuotas>,
     slow_log: SlowLog,
     users: Users,
@@ -219,6 +221,7 @@ impl RegionServer {
         let users = Users::new(options.times_users, now);
         let admin_requests = Arc::new(AdminInstruments::begin(now));
         let pauses = Arc::new(PauseInstruments::begin(now));
+        let clock_jumps = Arc::new(ClockInstruments::begin(now));
         Ok(Arc::new(RegionServer {
             quotas,
             slow_log,
@@ -239,6 +242,7 @@ impl RegionServer {
             requests,
             admin_requests,
             pauses,
+            clock_jumps,
             recovered,
             master: OnceLock::new(),
             on_stop,
@@ -283,6 +287,7 @@ impl RegionServer {
         });
         self.watch_disk();
         pauses::watch(self.env(), &self.pauses);
+        clock_jumps::watch(self.env(), &self.clock_jumps);
         let (watcher, clock) = (Arc::downgrade(self), self.env().clock.clone());
         self.env().spawn(TaskClass::Background, async move {
             loop {
@@ -490,6 +495,11 @@ impl RegionServer {
         &self.pauses
     }
 
+    /// Jumps of the wall clock.
+    pub fn clock_jumps(&self) -> &Arc<ClockInstruments> {
+        &self.clock_jumps
+    }
+
     /// What its regions count.
     pub fn instruments(&self) -> &Arc<Instruments> {
         &self.services.instruments
@@ -575,7 +585,12 @@ impl RegionServer {
         self.services.loader.damaged()
     }
 
-    /// The same of one kind of blocks.
+    /// Store files in which reads met damage.
+    pub fn damaged_files(&self) -> Vec<DamagedFile> {
+        self.services.loader.damaged_files()
+    }
+
+    /// Hits, misses and bytes of one kind of blocks.
     pub fn cached_kind(&self, kind: hfile::BlockKind) -> cache::KindStats {
         self.services.loader.kind_stats(kind)
     }

@@ -117,7 +117,7 @@ impl Dictionaries {
             out.put_u16(tags.len() as u16);
             out.put_slice(&tags);
         }
-        cell::cell::parts(&out[start..]).map_err(|malformed| malformed.0)?;
+        cell::cell::stored_parts(&out[start..]).map_err(|malformed| malformed.0)?;
         Ok(())
     }
 

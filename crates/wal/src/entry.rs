@@ -54,14 +54,15 @@ impl Entry {
     }
 }
 
-/// Whether `cells` are exactly `count` cells behind their lengths, each a well-formed KeyValue if `deep`.
+/// Whether `cells` are exactly `count` cells behind their lengths, each a well-formed KeyValue if `deep`. Of its tags,
+/// its type and its timestamp HBase's logs may hold any.
 fn cells_add_up(mut cells: &[u8], count: u32, deep: bool) -> bool {
     for _ in 0..count {
         let Some((len, rest)) = cells.split_first_chunk::<CELL_LEN_LEN>() else { return false };
         let Some((cell, rest)) = rest.split_at_checked(u32::from_be_bytes(*len) as usize) else {
             return false;
         };
-        if deep && cell::cell::parts(cell).is_err() {
+        if deep && cell::cell::stored_parts(cell).is_err() {
             return false;
         }
         cells = rest;

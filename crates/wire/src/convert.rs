@@ -17,6 +17,7 @@ pub mod mutations;
 pub mod result;
 pub mod to_proto;
 
+use cell::mutation::CellFault;
 use cell::region::{RegionInfo, encoded_name_of};
 use proto::region_specifier::RegionSpecifierType;
 
@@ -42,6 +43,15 @@ pub enum Refused {
 impl Refused {
     fn malformed(message: impl Into<String>) -> Refused {
         Refused::Malformed(message.into())
+    }
+}
+
+impl From<CellFault> for Refused {
+    fn from(fault: CellFault) -> Refused {
+        match fault {
+            CellFault::WrongRow(what) => Refused::WrongRow(what),
+            CellFault::Invalid(what) => Refused::Malformed(what),
+        }
     }
 }
 

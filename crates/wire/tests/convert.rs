@@ -87,7 +87,8 @@ fn mutations_there_and_back() {
             vec![
                 cell(b"r", LATEST_TIMESTAMP, CellType::Put, b"v"),
                 cell(b"r", 5, CellType::Put, b""),
-                KeyValue::new(b"r", b"other", b"", -3, CellType::Put, &[0xff; 1000]),
+                KeyValue::new(b"r", b"other", b"", 3, CellType::Put, &[0xff; 1000]),
+                cell(b"r", 6, CellType::DeleteColumn, b""),
             ],
         )
     };
@@ -248,9 +249,9 @@ fn impossible_and_unknown_mutations_are_refused() {
         (proto::MutationProto { column_value: Vec::new(), ..put() }, "No columns to insert"),
         (proto::MutationProto { associated_cell_count: Some(1), ..put() }, "no more cells"),
         (proto::MutationProto { associated_cell_count: Some(i32::MAX), ..put() }, "no more cells"),
-        (with_tags(&[0]), "malformed tags"),
-        (with_tags(&[0, 9, 8, 1]), "malformed tags"),
-        (with_tags(&[0, 0]), "malformed tags"),
+        (with_tags(&[0]), "tags: a length does not add up"),
+        (with_tags(&[0, 9, 8, 1]), "tags: a length does not add up"),
+        (with_tags(&[0, 0]), "tags: a length does not add up"),
     ];
     for (mutation, words) in cases {
         let exception = JavaException::from(from_proto::mutation(&mutation, &mut block(&[]), 0).unwrap_err());
@@ -334,7 +335,6 @@ fn impossible_and_unknown_conditions_are_refused() {
             },
             "filter.Custom",
         ),
-        (proto::Condition { compare_type: Some(6), ..condition() }, "NO_OP"),
         (proto::Condition { compare_type: None, ..condition() }, "compare_type"),
         (proto::Condition { filter: Some(filter), ..condition() }, "ClassNotFoundException: a.Filter"),
         (proto::Condition { family: Some(vec![b'f'; 128].into()), ..condition() }, "Family length 128"),
@@ -361,7 +361,10 @@ fn cells_of_another_row_or_kind_are_refused() {
     assert!(matches!(from_block(MutationType::Put, put_of(b"s")), Err(Refused::WrongRow(_))));
     assert!(matches!(from_block(MutationType::Delete, put_of(b"r")), Err(Refused::Malformed(_))));
     let marker = cell(b"r", 1, CellType::Delete, b"");
-    assert!(matches!(from_block(MutationType::Put, marker), Err(Refused::Malformed(_))));
+    assert!(from_block(MutationType::Put, marker.clone()).is_ok());
+    assert!(matches!(from_block(MutationType::Append, marker), Err(Refused::Malformed(_))));
+    let negative = cell(b"r", -1, CellType::Put, b"v");
+    assert!(matches!(from_block(MutationType::Put, negative), Err(Refused::Malformed(_))));
 }
 
 #[test]

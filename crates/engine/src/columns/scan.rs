@@ -197,7 +197,8 @@ impl ColumnScan {
         let range = self.wanted.time_range;
         facts.is_plain
             && facts.seq_id_max <= self.guard.read_point()
-            && (facts.rows == 0 || (range.contains(least) && range.contains(greatest)))
+            // A cell that reads pass over is not the one wanted.
+            && (facts.rows == 0 || (least >= 0 && range.contains(least) && range.contains(greatest)))
             && least >= self.region.rules()[store].oldest_unexpired(self.now_ms)
     }
 

@@ -181,7 +181,10 @@ impl Region {
         let found = self.read_published(&asked_by(condition), warm)?;
         let newest = found.cells.first().map(|(cell, _)| cell.view(0));
         let holds = match &condition.test {
-            Test::Column(test) => test.passes(newest.map(|cell| cell.value)),
+            Test::Column(test) => {
+                let passes = test.passes(newest.map(|cell| cell.value));
+                passes.map_err(|error| Error::bad_request(error.to_string()))?
+            }
             Test::Filter(_) => newest.is_some(),
         };
         Ok(match holds {

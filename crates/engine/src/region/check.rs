@@ -2,8 +2,8 @@
 
 use bytes::Bytes;
 use cell::cell::ROW_LEN_MAX;
-use cell::mutation::{Mutation, MutationKind};
-use cell::{Cell, CellType, LATEST_TIMESTAMP};
+use cell::mutation::Mutation;
+use cell::{Cell, LATEST_TIMESTAMP};
 
 use crate::error::{Error, Result};
 use crate::region::Region;
@@ -44,19 +44,16 @@ pub(super) fn check_size(region: &Region, cell: &Cell<'_>) -> Result<()> {
     Ok(())
 }
 
+/// Checks a cell that is to be written.
+#[inline]
 pub(super) fn check_cell(mutation: &Mutation, cell: &Cell<'_>) -> Result<()> {
-    if cell.row() != &mutation.row[..] {
-        return Err(Error::bad_request(format!(
-            "The row in {cell:?} doesn't match the original one {}",
-            mutation.row.escape_ascii()
-        )));
-    }
-    let fits = match mutation.kind {
-        MutationKind::Put | MutationKind::Increment | MutationKind::Append => cell.kind() == CellType::Put,
-        MutationKind::Delete => cell.kind().is_delete(),
-    };
-    if !fits {
-        return Err(Error::bad_request(format!("{cell:?} is no cell of a {:?}", mutation.kind)));
+    mutation.kind.check_cell(&mutation.row, cell).map_err(|fault| Error::bad_request(fault.to_string()))
+}
+
+/// Checks the timestamp of a delete of a whole row.
+pub(super) fn check_timestamp(timestamp: i64) -> Result<()> {
+    if timestamp < 0 {
+        return Err(Error::bad_request(format!("Timestamp cannot be negative. ts={timestamp}")));
     }
     Ok(())
 }

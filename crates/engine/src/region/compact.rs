@@ -142,8 +142,17 @@ impl Region {
         in_progress.wants_major |= ask.major;
         let view = self.view.load_full();
         let files = &view.stores[store].files;
-        let (facts, taken) = (facts_of(files), in_progress.places(files));
-        let ask = Ask { major: in_progress.wants_major && in_progress.files.is_empty(), ..ask };
+        let (facts, mut taken) = (facts_of(files), in_progress.places(files));
+        let mut may_take_all = in_progress.files.is_empty();
+        if !ask.by_user {
+            // It would fail again.
+            let damaged = self.damaged(files);
+            may_take_all &= damaged.is_empty();
+            taken.extend(damaged);
+            taken.sort_unstable();
+            taken.dedup();
+        }
+        let ask = Ask { major: in_progress.wants_major && may_take_all, ..ask };
         let settings = &self.compaction_settings[store];
         let choice = compaction::select(settings, &facts, &taken, ask, self.moment(store));
         if choice.files.is_empty() {
@@ -274,9 +283,17 @@ impl Region {
         (0..self.families().len()).filter(needed).map(|at| self.families()[at].name.clone()).collect()
     }
 
+    /// Places of the files in which reads met damage.
+    fn damaged(&self, files: &[Arc<StoreFile>]) -> Vec<usize> {
+        let is_damaged = |at: &usize| self.services.loader.is_damaged(files[*at].reader());
+        (0..files.len()).filter(is_damaged).collect()
+    }
+
     fn is_compaction_needed(&self, at: usize) -> bool {
-        let taken = self.in_progress(at).files.len();
-        let facts = facts_of(&self.view.load().stores[at].files);
+        let view = self.view.load();
+        let files = &view.stores[at].files;
+        let taken = self.in_progress(at).files.len() + self.damaged(files).len();
+        let facts = facts_of(files);
         // References are written anew, so that the region they lead to can go.
         if taken == 0 && facts.iter().any(|file| file.is_reference) {
             return true;
@@ -293,7 +310,12 @@ impl Region {
             if self.is_compaction_needed(at) {
                 return Some((family, CompactionKind::Minor));
             }
-            let facts = facts_of(&self.view.load().stores[at].files);
+            let view = self.view.load();
+            let files = &view.stores[at].files;
+            if !self.damaged(files).is_empty() {
+                return None;
+            }
+            let facts = facts_of(files);
             compaction::is_major_due(&self.compaction_settings[at], &facts, self.moment(at))
                 .then_some((family, CompactionKind::Major))
         };

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use bytes::{BufMut, Bytes, BytesMut};
 use cell::cell::LENGTHS_LEN;
 use cell::key::TIMESTAMP_TYPE_LEN;
-use cell::mutation::{Durability, Mutation};
+use cell::mutation::{Durability, Mutation, MutationKind};
 use cell::schema::FamilyDescriptor;
 use cell::{Cell, CellType, KeyValue, LATEST_TIMESTAMP};
 use wal::Scope;
@@ -18,7 +18,7 @@ use wal::Scope;
 use crate::error::{Error, Result};
 use crate::memstore::common_front;
 use crate::region::Region;
-use crate::region::check::{check_cell, check_size};
+use crate::region::check::{check_cell, check_size, check_timestamp};
 use crate::store::RegionView;
 
 /// Bytes of the length before each cell in a log.
@@ -81,6 +81,7 @@ impl Cells {
 
     /// A marker in every family: what a delete without cells means.
     pub(super) fn add_row_delete(&mut self, region: &Region, mutation: &Mutation) -> Result<()> {
+        check_timestamp(mutation.timestamp)?;
         let is_logged = is_logged(region, mutation);
         for (store, family) in region.families().iter().enumerate() {
             let kind = CellType::DeleteFamily;
@@ -103,19 +104,20 @@ impl Cells {
             let cell = key_value.view(0);
             check_cell(mutation, &cell)?;
             let store = region.store_of(cell.family())?;
-            let stamp = match stamp_of(cell.timestamp()) {
-                Stamp::Now if cell.kind() == CellType::Delete => {
+            // A marker in a put is stamped as its other cells are.
+            let stamp = match (stamp_of(cell.timestamp()), mutation.kind) {
+                (Stamp::Now, MutationKind::Delete) if cell.kind() == CellType::Delete => {
                     Stamp::Newest(self.rank_in_column(first, &cell))
                 }
-                Stamp::Now if cell.kind() == CellType::Put => {
-                    puts_not_before.map_or(Stamp::Now, Stamp::NotBefore)
-                }
-                stamp => stamp,
+                (Stamp::Now, MutationKind::Put) => puts_not_before.map_or(Stamp::Now, Stamp::NotBefore),
+                (stamp, _) => stamp,
             };
             check_size(region, &cell)?;
+            let whole = is_of_family(&cell).then(|| without_qualifier(&cell));
+            let key_value = whole.as_ref().unwrap_or(key_value);
             match mutation.ttl_ms {
                 None => self.add(store, key_value, stamp, is_logged),
-                Some(ttl_ms) => self.add(store, &with_ttl(&cell, ttl_ms)?, stamp, is_logged),
+                Some(ttl_ms) => self.add(store, &with_ttl(&key_value.view(0), ttl_ms)?, stamp, is_logged),
             }
         }
         Ok(())
@@ -270,6 +272,19 @@ pub(super) fn logged_bytes(cell: &KeyValue) -> Bytes {
 
 pub(super) fn stamp_of(timestamp: i64) -> Stamp {
     if timestamp == LATEST_TIMESTAMP { Stamp::Now } else { Stamp::Given }
+}
+
+/// Whether this is a marker of a family that has a qualifier nevertheless.
+#[inline]
+fn is_of_family(cell: &Cell<'_>) -> bool {
+    matches!(cell.kind(), CellType::DeleteFamily | CellType::DeleteFamilyVersion)
+        && !cell.qualifier().is_empty()
+}
+
+/// The marker as HBase has it: with a qualifier it would sort after cells that it hides.
+fn without_qualifier(cell: &Cell<'_>) -> KeyValue {
+    let (row, family, kind) = (cell.row(), cell.family(), cell.kind());
+    KeyValue::with_tags(row, family, &[], cell.timestamp(), kind, cell.value, cell.tags)
 }
 
 /// The cell with a time to live of its own.

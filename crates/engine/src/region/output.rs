@@ -213,14 +213,28 @@ impl Region {
             writer.put_store_info(&info);
             writer.put_plain_rows();
             outputs.push(output);
-            if let Err(error) = writer.finish().await {
-                for output in outputs {
-                    self.discard(output).await;
+            match writer.finish().await {
+                Ok(written) => self.report_odd_cells(&written),
+                Err(error) => {
+                    for output in outputs {
+                        self.discard(output).await;
+                    }
+                    return Err(error.into());
                 }
-                return Err(error.into());
             }
         }
         Ok(outputs)
+    }
+
+    /// Reports cells that a client could not decode: HBase stores them unchecked.
+    fn report_odd_cells(&self, written: &hfile::Written) {
+        let (unreadable, malformed_tags) = (written.unreadable_cells, written.malformed_tags);
+        if unreadable > 0 || malformed_tags > 0 {
+            warn!(
+                region = %self.name, file = %written.path.name(), unreadable, malformed_tags,
+                "cells with a negative timestamp or an unknown type are retained but not read; malformed tags are dropped"
+            );
+        }
     }
 
     /// Removes a file that will not be moved in. If that fails, the next open does it.

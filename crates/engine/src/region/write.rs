@@ -223,10 +223,38 @@ impl Region {
     }
 }
 
+/// A clock that goes back by no more than this is waited for: cells get the last timestamp until it
+/// has caught up. Time services step a clock by less.
+const BACKWARD_STEP_MS_MAX: i64 = 10_000;
+
 impl Publish {
-    /// The server's clock for a cell: never before what it was for an earlier one.
+    /// The server's clock for a cell: not before what it was for an earlier one, unless the clock was
+    /// set back by more than [`BACKWARD_STEP_MS_MAX`]. Then the earlier time was wrong, and cells that
+    /// kept it would hide what is written after a restart.
     fn timestamp(&mut self, now_ms: u64) -> i64 {
-        self.last_timestamp = self.last_timestamp.max(now_ms as i64);
+        let now = now_ms.cast_signed();
+        let back = self.last_timestamp.saturating_sub(now);
+        if !(0..=BACKWARD_STEP_MS_MAX).contains(&back) {
+            self.last_timestamp = now;
+        }
         self.last_timestamp
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn timestamps_bridge_small_backward_steps_and_follow_large_ones() {
+        let mut publish = Publish::default();
+        assert_eq!(publish.timestamp(1_000_000), 1_000_000);
+        assert_eq!(publish.timestamp(1_000_001), 1_000_001);
+        assert_eq!(publish.timestamp(999_000), 1_000_001);
+        assert_eq!(publish.timestamp(990_001), 1_000_001);
+        assert_eq!(publish.timestamp(1_000_002), 1_000_002, "the clock has caught up");
+        assert_eq!(publish.timestamp(316_000_000_000), 316_000_000_000);
+        assert_eq!(publish.timestamp(1_000_500), 1_000_500, "a wrong time is given up");
+        assert_eq!(publish.timestamp(990_499), 990_499);
     }
 }

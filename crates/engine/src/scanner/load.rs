@@ -1,6 +1,7 @@
 //! Blocks from files, through the cache, for scanners that miss them.
 
 mod cached;
+mod damaged;
 mod drive;
 mod file_ids;
 mod near;
@@ -9,7 +10,6 @@ mod runs;
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Poll;
 
 use base::spent::{self, Use};
@@ -23,6 +23,8 @@ use crate::columns::{Kept, VectorNumbers};
 use crate::error::{Error, Result};
 
 use cached::Cached;
+pub use damaged::DamagedFile;
+use damaged::DamagedFiles;
 pub use drive::drive;
 use file_ids::FileIds;
 pub(crate) use file_ids::next_file_id;
@@ -33,8 +35,7 @@ pub struct BlockLoader {
     cache: BlockCache<Cached>,
     file_ids: FileIds,
     vector_numbers: VectorNumbers,
-    // Blocks that were read and are damaged.
-    damaged: AtomicU64,
+    damaged: DamagedFiles,
 }
 
 /// What a load leaves in the cache.
@@ -67,7 +68,7 @@ impl BlockLoader {
             cache: BlockCache::new(cache_bytes),
             file_ids: FileIds::default(),
             vector_numbers: VectorNumbers::default(),
-            damaged: AtomicU64::new(0),
+            damaged: DamagedFiles::default(),
         }
     }
 
@@ -88,7 +89,22 @@ impl BlockLoader {
 
     /// How often a block was damaged, when it was read and when it was read again: its checksum differs, or what it says is not so.
     pub fn damaged(&self) -> u64 {
-        self.damaged.load(Ordering::Relaxed)
+        self.damaged.failures()
+    }
+
+    /// The files in which reads met damage, for as long as they are read.
+    pub fn damaged_files(&self) -> Vec<DamagedFile> {
+        self.damaged.list()
+    }
+
+    /// Whether reads met damage in the file.
+    pub(crate) fn is_damaged(&self, file: &Reader) -> bool {
+        self.damaged.contains(file.path())
+    }
+
+    /// Notes why a read failed, if a file is damaged.
+    pub(crate) fn note_damage(&self, error: &hfile::Error) {
+        self.damaged.note(error);
     }
 
     /// Figures of the cache.
@@ -168,6 +184,7 @@ impl BlockLoader {
     /// The same for a file that was not opened yet.
     pub(crate) fn evict_file(&self, path: &FilePath, file_id: u64) {
         self.file_ids.forget(path, file_id);
+        self.damaged.forget(path);
         self.cache.evict_file(file_id);
         // Its vectors go as all that nobody asks for: their numbers are not used again.
         self.vector_numbers.forget(file_id);
@@ -208,12 +225,6 @@ impl BlockLoader {
 
     async fn read(&self, block: &BlockRef) -> std::result::Result<Arc<Block>, hfile::Error> {
         block.file.load(block).await.inspect_err(|error| self.note_damage(error))
-    }
-
-    fn note_damage(&self, error: &hfile::Error) {
-        if matches!(error, hfile::Error::Corrupt { .. }) {
-            self.damaged.fetch_add(1, Ordering::Relaxed);
-        }
     }
 
     /// Loads a run of data blocks that begins with `first`.

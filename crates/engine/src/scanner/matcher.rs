@@ -13,7 +13,7 @@ use std::ops::Deref;
 use bytes::Bytes;
 use cell::query::TimeRange;
 use cell::schema::KeepDeletedCells;
-use cell::{Cell, LATEST_TIMESTAMP, OLDEST_TIMESTAMP, tags};
+use cell::{Cell, tags};
 
 use crate::scanner::columns::{Columns, VersionLimits, is_delete};
 use crate::scanner::deletes::{Deletes, Fate};
@@ -222,9 +222,8 @@ impl<Q: Deref<Target = [Bytes]>> Matcher<Q> {
             return Match::NextRow;
         }
         let timestamp = cell.timestamp();
-        if timestamp == OLDEST_TIMESTAMP || timestamp == LATEST_TIMESTAMP {
-            // Timestamps of seek keys; no stored cell counts with them.
-            return Match::NextColumn;
+        if !cell.is_readable() {
+            return self.pass_unreadable();
         }
         if self.columns.too_old(timestamp) {
             return self.columns.pass_column(cell);
@@ -236,6 +235,15 @@ impl<Q: Deref<Target = [Bytes]>> Matcher<Q> {
             Mode::User { range, keep_deleted } => self.check_for_user(cell, range, keep_deleted),
             Mode::Raw { range } => self.check_wanted(cell, range),
             Mode::Compaction(purge) => self.check_for_compaction(cell, &purge),
+        }
+    }
+
+    /// A cell that no client can decode hides nothing and counts as no version. Files retain it.
+    #[cold]
+    fn pass_unreadable(&self) -> Match {
+        match self.mode {
+            Mode::Compaction(_) => Match::Include,
+            Mode::User { .. } | Mode::Raw { .. } => Match::Skip,
         }
     }
 
@@ -257,8 +265,8 @@ impl<Q: Deref<Target = [Bytes]>> Matcher<Q> {
         if self.write_order.as_ref().is_some_and(|order| order.done()) {
             return Match::NextRow;
         }
-        if cell.timestamp() == OLDEST_TIMESTAMP || cell.timestamp() == LATEST_TIMESTAMP {
-            return Match::NextColumn;
+        if !cell.is_readable() {
+            return self.pass_unreadable();
         }
         if self.own_ttl_over(cell) {
             return Match::Skip;

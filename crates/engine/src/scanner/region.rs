@@ -316,6 +316,11 @@ impl RegionScanner {
         Ok(())
     }
 
+    /// Notes why the scan cannot go on, if a file is damaged.
+    pub(crate) fn note_damage(&self, error: &hfile::Error) {
+        self.blocks.loader().note_damage(error);
+    }
+
     /// Takes a block that a miss named.
     pub fn supply(&mut self, block: Arc<Block>) {
         self.blocks.supply(block);

@@ -136,7 +136,7 @@ impl Model {
         if let Some(condition) = condition {
             let Test::Column(test) = &condition.test else { unreachable!("only columns are asked for") };
             let newest = before.newest(&condition.row, &test.family, &test.qualifier);
-            if !test.passes(newest.as_ref().map(|put| &put.value[..])) {
+            if !test.passes(newest.as_ref().map(|put| &put.value[..])).map_err(drop)? {
                 return Ok(false);
             }
             puts_not_before = newest.map_or(i64::MIN, |put| put.timestamp);

@@ -79,7 +79,7 @@ impl BloomMeta {
     fn check_keys(&self) -> Parsed<()> {
         for at in 0..self.chunks.len() {
             if self.by_column {
-                key::check_parts(self.chunks.key(at))?;
+                key::check(self.chunks.key(at))?;
             }
             if at > 0 && self.compare(self.chunks.key(at - 1), self.chunks.key(at)) == Ordering::Greater {
                 return Err(Fault::Damaged("Bloom chunks out of order"));

@@ -156,14 +156,14 @@ fn parse_info(block: &Block, trailer: &Trailer) -> Parsed<FileInfo> {
     }
     let info = FileInfo::parse(block.payload(), trailer.entry_count)?;
     match &info.last_key {
-        Some(last) => key::check_parts(last)?,
+        Some(last) => key::check(last)?,
         None if trailer.data_index_count > 0 => {
             return Err(Fault::Damaged("file with cells but no last key"));
         }
         None => {}
     }
     if let Some(last) = info.last_bloom_key.as_ref().filter(|_| info.bloom == BloomType::RowCol) {
-        key::check_parts(last)?;
+        key::check(last)?;
     }
     Ok(info)
 }

@@ -15,6 +15,8 @@ pub(super) struct Figures {
     pub(super) earliest_put: i64,
     pub(super) delete_family_count: u64,
     pub(super) rows: u64,
+    // Cells that reads skip.
+    pub(super) unreadable: u64,
     // All are puts without tags.
     pub(super) is_plain: bool,
 }
@@ -31,6 +33,7 @@ impl Figures {
             earliest_put: i64::MAX,
             delete_family_count: 0,
             rows: 0,
+            unreadable: 0,
             is_plain: true,
         }
     }
@@ -43,6 +46,7 @@ impl Figures {
         self.value_bytes += cell.value.len() as u64;
         self.tags_len_max = self.tags_len_max.max(cell.tags.len());
         self.seq_id_max = self.seq_id_max.max(cell.seq_id);
+        self.unreadable += u64::from(!cell.is_readable());
         let timestamp = cell.timestamp();
         self.time_range.include(timestamp);
         match cell.kind() {

@@ -93,6 +93,9 @@ async fn open(
     request: &proto::ScanRequest,
     context: CallContext,
 ) -> Answer<ScanAnswer> {
+    if request.next_call_seq() != 0 {
+        return Err(refusal(0, request, Refused::OutOfOrder { expected: 0 }));
+    }
     let specifier = request.region.as_ref();
     let region = server.regions().find(specifier.map_or(&b""[..], |specifier| &specifier.value))?;
     let quota = server.admit(&context, &region, planned)?;
@@ -107,7 +110,8 @@ async fn open(
         wanted => wanted.min(server.options().result_bytes_max),
     };
     let open = OpenScanner { region, scanner, bytes_max, wants_cursor: scan.need_cursor_result() };
-    let id = server.scanners().begin(server.env().clock.monotonic()).ok_or_else(|| {
+    let numbered = request.next_call_seq.is_some();
+    let id = server.scanners().begin(numbered, server.env().clock.monotonic()).ok_or_else(|| {
         JavaException::io("too many open scanners on this server; close some or try again later")
     })?;
     let default_rows = if request.close_scanner() { 0 } else { 1 };
@@ -315,7 +319,12 @@ fn reset(error: &engine::Error) -> JavaException {
         engine::Error::NotServing { .. }
         | engine::Error::Log { .. }
         | engine::Error::BadRequest { .. }
+        | engine::Error::Unsupported { .. }
         | engine::Error::RowTooBig { .. } => java_exception(error),
+        // A scanner that is opened again meets the same block: the client must not try for minutes.
+        engine::Error::Corrupt { .. } => {
+            JavaException::do_not_retry(format!("{}: {error}", class::CORRUPT_HFILE.name))
+        }
         other => {
             JavaException::new(class::SCANNER_RESET, format!("Scanner is closed on the server-side: {other}"))
         }
@@ -328,6 +337,13 @@ fn refusal(id: u64, request: &proto::ScanRequest, refused: Refused) -> JavaExcep
             class::OUT_OF_ORDER_SCANNER_NEXT,
             format!(
                 "Expected nextCallSeq: {expected} But the nextCallSeq got from client: {}",
+                request.next_call_seq()
+            ),
+        ),
+        Refused::OutOfOrderEnded { expected } => JavaException::new(
+            class::OUT_OF_ORDER_SCANNER_NEXT,
+            format!(
+                "Expected nextCallSeq for closed request: {expected} But the nextCallSeq got from client: {}",
                 request.next_call_seq()
             ),
         ),

@@ -1,6 +1,9 @@
 //! A region server with one region, on a disk that can be made slow or faulty, and a connection to it.
 #![allow(dead_code, reason = "no test uses all of it")]
 
+pub mod cells;
+
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -60,10 +63,19 @@ impl RegionServerStatusService for Agreeable {
 }
 
 pub struct World {
+    pub env: Env,
     pub server: Arc<RegionServer>,
     connection: Connection,
     pub region: proto::RegionSpecifier,
     pub faulty: Faulty,
+    pub disk: MemoryFs,
+    region_id: u64,
+}
+
+/// Each server has a name of its own.
+fn next_start_code() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
 fn options() -> RegionServerOptions {
@@ -104,14 +116,31 @@ fn options() -> RegionServerOptions {
 impl World {
     /// A server with one region, and a connection to it.
     pub async fn begin() -> World {
-        let env = base::testing::env(7);
-        let faulty = Faulty::new(Arc::new(MemoryFs::new()), Plan::new(env.clock.clone()));
+        World::with_family(FamilyDescriptor::new("f")).await
+    }
+
+    /// The same with a region of another family.
+    pub async fn with_family(family: FamilyDescriptor) -> World {
+        World::on(MemoryFs::new(), family).await
+    }
+
+    /// A server on what another one left on its disk.
+    pub async fn on(disk: MemoryFs, family: FamilyDescriptor) -> World {
+        World::with_region(disk, family, 1).await
+    }
+
+    /// The same with a region that was made at another time.
+    pub async fn with_region(disk: MemoryFs, family: FamilyDescriptor, region_id: u64) -> World {
+        let start_code = next_start_code();
+        // Names of files must differ from those that another server gave.
+        let env = base::testing::env(start_code);
+        let faulty = Faulty::new(Arc::new(disk.clone()), Plan::new(env.clock.clone()));
         let fs: Arc<dyn FileSystem> = Arc::new(faulty.clone());
         let root = RootDir::new(FilePath::root());
         root.open_or_create(&*fs, &*env.random).await.unwrap();
         let name = TableName::parse("t").unwrap();
-        let info = RegionInfo::new(name.clone(), "".into(), "".into(), 1);
-        let table = TableDescriptor::new(name).with_family(FamilyDescriptor::new("f"));
+        let info = RegionInfo::new(name.clone(), "".into(), "".into(), region_id);
+        let table = TableDescriptor::new(name).with_family(family);
         root.write_table_descriptor(&*fs, &table).await.unwrap();
         root.write_region_info(&*fs, &info).await.unwrap();
         let shared = rpc::server::Shared::new(&ServerOptions::default());
@@ -120,7 +149,7 @@ impl World {
             fs,
             disk: regionserver::Disk::default(),
             root,
-            name: ServerName { host: "host".into(), port: 16020, start_code: 1 },
+            name: ServerName { host: "host".into(), port: 16020, start_code },
             info_port: 16030,
             options: options(),
             answers: shared.answers().clone(),
@@ -139,7 +168,49 @@ impl World {
         }
         let connection = connect(&env, &server).await;
         let region = proto::RegionSpecifier { r#type: 1, value: info.name() };
-        World { server, connection, region, faulty }
+        World { env, server, connection, region, faulty, disk, region_id }
+    }
+
+    /// Another server on what survives of the disk when this one loses its power.
+    pub async fn after_power_loss(&self, family: FamilyDescriptor) -> World {
+        World::with_region(self.disk.crash(&mut || 0), family, self.region_id).await
+    }
+
+    /// The region.
+    pub fn served(&self) -> Arc<engine::Region> {
+        self.server.regions().all().swap_remove(0)
+    }
+
+    /// Makes a call as a connection with `codec` does.
+    pub async fn call_by(
+        &self,
+        codec: rpc::Codec,
+        method: &'static str,
+        message: &impl Message,
+        cells: Bytes,
+    ) -> Result<rpc::Reply, rpc::Failure> {
+        let address = ([127, 0, 0, 1], 16020).into();
+        let connection = rpc::ConnectionInfo {
+            peer: address,
+            local: address,
+            service: "ClientService",
+            user: Some("me".into()),
+            version: Some(rpc::ClientVersion { major: 2, minor: 5, text: "2.5.10".into() }),
+            codec: Some(codec),
+            compressor: None,
+        };
+        let call = rpc::Call {
+            method: Method::of_static(method),
+            param: message.encode_to_vec().into(),
+            cells,
+            connection: Arc::new(connection),
+            trace_info: Bytes::new(),
+            priority: 0,
+            received: Duration::ZERO,
+            deadline: None,
+            begun: Duration::ZERO,
+        };
+        rpc::Service::call(&ClientRpc::new(self.server.clone()), call).await
     }
 
     async fn call(

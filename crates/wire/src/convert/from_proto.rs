@@ -98,24 +98,25 @@ pub fn result(result: &proto::Result, block: &mut CellBlockReader) -> Result<Vec
     Ok(cells)
 }
 
-/// Appends the next `count` cells of a block.
+/// Appends the next `count` cells of a block. All of them are taken off the block, whatever one is.
 pub(super) fn take_cells(
     count: i32,
     block: &mut CellBlockReader,
     cells: &mut Vec<KeyValue>,
 ) -> Result<(), Refused> {
+    let mut taken = Ok(());
     for _ in 0..count {
         match block.next() {
             Some(Ok(cell)) => cells.push(cell),
-            Some(Err(error)) => return Err(Refused::malformed(error.to_string())),
+            Some(Err(error)) => taken = taken.and(Err(Refused::malformed(error.to_string()))),
             None => {
-                return Err(Refused::malformed(format!(
+                return taken.and(Err(Refused::malformed(format!(
                     "Cell count of {count} but no more cells in the cell block"
-                )));
+                ))));
             }
         }
     }
-    Ok(())
+    taken
 }
 
 fn inline_cell(cell: &proto::Cell) -> Result<KeyValue, Refused> {
@@ -124,7 +125,7 @@ fn inline_cell(cell: &proto::Cell) -> Result<KeyValue, Refused> {
     let (row, family, tags) = (cell.row(), cell.family(), cell.tags());
     check_row_len(row)?;
     check_family_len(family)?;
-    check_tags(tags)?;
+    check_tags_len(tags)?;
     let timestamp = cell.timestamp.map_or(LATEST_TIMESTAMP, u64::cast_signed);
     Ok(KeyValue::with_tags(row, family, cell.qualifier(), timestamp, kind, cell.value(), tags))
 }
@@ -206,19 +207,9 @@ pub(super) fn check_family_len(family: &[u8]) -> Result<(), Refused> {
     }
 }
 
-/// Checks that a tags section can be taken apart: `length 2 | type 1 | value` again and again, the length being that
-/// of type and value.
-pub(super) fn check_tags(tags: &[u8]) -> Result<(), Refused> {
-    let mut rest = tags;
-    while let Some((length, behind)) = rest.split_first_chunk::<2>() {
-        let len = usize::from(u16::from_be_bytes(*length));
-        rest = match behind.split_at_checked(len) {
-            Some((tag, behind)) if !tag.is_empty() => behind,
-            _ => return Err(Refused::malformed("malformed tags")),
-        };
+pub(super) fn check_tags_len(tags: &[u8]) -> Result<(), Refused> {
+    match tags.len() {
+        0..=TAGS_LEN_MAX => Ok(()),
+        len => Err(Refused::malformed(format!("Tags length {len} is > {TAGS_LEN_MAX}"))),
     }
-    if !rest.is_empty() || tags.len() > TAGS_LEN_MAX {
-        return Err(Refused::malformed("malformed tags"));
-    }
-    Ok(())
 }

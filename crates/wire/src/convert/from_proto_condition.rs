@@ -52,10 +52,7 @@ fn test(condition: &proto::Condition) -> Result<Test, Refused> {
 fn operator(condition: &proto::Condition) -> Result<CompareOp, Refused> {
     let number =
         condition.compare_type.ok_or_else(|| Refused::malformed("Missing required field: compare_type"))?;
-    match filter::compare_op(number)? {
-        CompareOp::NoOp => Err(Refused::malformed("Unknown Compare op NO_OP")),
-        operator => Ok(operator),
-    }
+    filter::compare_op(number)
 }
 
 /// The value of a comparator.

@@ -13,7 +13,7 @@ use proto::mutation_proto::{ColumnValue, DeleteType, Durability as ProtoDurabili
 
 use crate::convert::Refused;
 use crate::convert::from_proto::{
-    attribute, check_family_len, check_row, check_tags, take_cells, time_range,
+    attribute, check_family_len, check_row, check_tags_len, take_cells, time_range,
 };
 
 /// The attribute that gives every cell of a mutation a time to live.
@@ -67,7 +67,7 @@ impl Manner {
     pub(super) fn of(mutation: &proto::MutationProto) -> Result<Manner, Refused> {
         Ok(Manner {
             kind: kind(mutation)?,
-            timestamp: mutation.timestamp.map_or(LATEST_TIMESTAMP, u64::cast_signed),
+            timestamp: timestamp(mutation)?,
             durability: durability(mutation.durability()),
             ttl_ms: attribute(&mutation.attribute, TTL_ATTRIBUTE).map(ttl_ms).transpose()?.flatten(),
             time_range: time_range(mutation.time_range.as_ref())?,
@@ -77,7 +77,7 @@ impl Manner {
 
     /// Whether cells can be those of a change of `row`.
     pub(super) fn check_cells(self, row: &[u8], cells: &[KeyValue]) -> Result<(), Refused> {
-        cells.iter().try_for_each(|cell| check_cell(cell, row, self.kind))
+        cells.iter().try_for_each(|cell| Ok(self.kind.check_cell(row, &cell.view(0))?))
     }
 
     /// The change of `row` by `cells`, which are checked.
@@ -157,21 +157,14 @@ fn row(mutation: &proto::MutationProto, cells: &[KeyValue]) -> Result<Bytes, Ref
     Ok(row)
 }
 
-fn check_cell(cell: &KeyValue, row: &[u8], kind: MutationKind) -> Result<(), Refused> {
-    let view = cell.view(0);
-    if view.row() != row {
-        let (found, row) = (view.row().escape_ascii(), row.escape_ascii());
-        return Err(Refused::WrongRow(format!("The row in {found} doesn't match the original one {row}")));
+/// The timestamp of a mutation; increments and appends have none.
+fn timestamp(mutation: &proto::MutationProto) -> Result<i64, Refused> {
+    let timestamp = mutation.timestamp.map_or(LATEST_TIMESTAMP, u64::cast_signed);
+    let counts = matches!(mutation.mutate_type(), MutationType::Put | MutationType::Delete);
+    if counts && timestamp < 0 {
+        return Err(Refused::malformed(format!("Timestamp cannot be negative. ts={timestamp}")));
     }
-    let fits = match kind {
-        MutationKind::Put | MutationKind::Increment | MutationKind::Append => view.kind() == CellType::Put,
-        MutationKind::Delete => view.kind().is_delete(),
-    };
-    if fits {
-        Ok(())
-    } else {
-        Err(Refused::malformed(format!("a {kind:?} with a cell of type {:?}", view.kind())))
-    }
+    Ok(timestamp)
 }
 
 fn add_column(
@@ -183,43 +176,45 @@ fn add_column(
 ) -> Result<(), Refused> {
     check_family_len(&column.family)?;
     for value in &column.qualifier_value {
-        check_tags(value.tags())?;
+        check_tags_len(value.tags())?;
         let (timestamp, cell_type, content) = match kind {
             MutationKind::Put => put_parts(value, mutation.timestamp)?,
             // The timestamp of the mutation means nothing here.
             MutationKind::Increment | MutationKind::Append => put_parts(value, None)?,
             MutationKind::Delete => delete_parts(value),
         };
-        cells.push(KeyValue::with_tags(
-            row,
-            &column.family,
-            value.qualifier(),
-            timestamp,
-            cell_type,
-            content,
-            value.tags(),
-        ));
+        let (qualifier, tags) = (value.qualifier(), value.tags());
+        let cell = KeyValue::with_tags(row, &column.family, qualifier, timestamp, cell_type, content, tags);
+        kind.check_cell(row, &cell.view(0))?;
+        cells.push(cell);
     }
     Ok(())
 }
 
+/// A put may say of a value that it is a delete marker, whose content does not count.
 fn put_parts(value: &QualifierValue, otherwise: Option<u64>) -> Result<(i64, CellType, &[u8]), Refused> {
     let Some(content) = &value.value else {
         return Err(Refused::malformed("Missing required field: qualifier value"));
     };
     let timestamp = value.timestamp.or(otherwise).map_or(LATEST_TIMESTAMP, u64::cast_signed);
-    Ok((timestamp, CellType::Put, content))
+    Ok(match value.delete_type {
+        None => (timestamp, CellType::Put, content),
+        Some(_) => (timestamp, marker_type(value), &[]),
+    })
 }
 
 /// A marker has its own timestamp or the newest one, never that of the mutation.
 fn delete_parts(value: &QualifierValue) -> (i64, CellType, &[u8]) {
-    let cell_type = match value.delete_type() {
+    (value.timestamp.map_or(LATEST_TIMESTAMP, u64::cast_signed), marker_type(value), &[])
+}
+
+fn marker_type(value: &QualifierValue) -> CellType {
+    match value.delete_type() {
         DeleteType::DeleteOneVersion => CellType::Delete,
         DeleteType::DeleteMultipleVersions => CellType::DeleteColumn,
         DeleteType::DeleteFamily => CellType::DeleteFamily,
         DeleteType::DeleteFamilyVersion => CellType::DeleteFamilyVersion,
-    };
-    (value.timestamp.map_or(LATEST_TIMESTAMP, u64::cast_signed), cell_type, &[])
+    }
 }
 
 fn durability(durability: ProtoDurability) -> Durability {

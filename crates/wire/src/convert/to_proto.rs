@@ -66,7 +66,8 @@ pub fn mutation(mutation: &Mutation) -> proto::MutationProto {
         if columns.last().is_none_or(|column| column.family != family) {
             columns.push(ColumnValue { family: Bytes::copy_from_slice(family), qualifier_value: Vec::new() });
         }
-        columns.last_mut().expect("just pushed").qualifier_value.push(qualifier_value(cell));
+        let value = qualifier_value(mutation.kind, cell);
+        columns.last_mut().expect("just pushed").qualifier_value.push(value);
     }
     proto::MutationProto { column_value: columns, ..without_cells(mutation) }
 }
@@ -131,7 +132,8 @@ fn without_cells(mutation: &Mutation) -> proto::MutationProto {
     }
 }
 
-fn qualifier_value(cell: &KeyValue) -> QualifierValue {
+/// A put has a value also where it says that it is a marker.
+fn qualifier_value(kind: MutationKind, cell: &KeyValue) -> QualifierValue {
     let view = cell.view(0);
     let delete_type = match view.kind() {
         CellType::Delete => Some(DeleteType::DeleteOneVersion),
@@ -142,7 +144,8 @@ fn qualifier_value(cell: &KeyValue) -> QualifierValue {
     };
     QualifierValue {
         qualifier: Some(cell.bytes().slice_ref(view.qualifier())),
-        value: delete_type.is_none().then(|| cell.bytes().slice_ref(view.value)),
+        value: (kind == MutationKind::Put || delete_type.is_none())
+            .then(|| cell.bytes().slice_ref(view.value)),
         timestamp: Some(view.timestamp().cast_unsigned()),
         delete_type: delete_type.map(Into::into),
         tags: (!view.tags.is_empty()).then(|| cell.bytes().slice_ref(view.tags)),

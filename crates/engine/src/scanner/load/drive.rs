@@ -47,7 +47,10 @@ async fn drive_on(
                 tokio::task::yield_now().await;
             }
             Ok(progress) => return scanner.refused().map_or(Ok(progress), Err),
-            Err(Stop::Failed(error)) => return Err(error.into()),
+            Err(Stop::Failed(error)) => {
+                scanner.note_damage(&error);
+                return Err(error.into());
+            }
             Err(Stop::Miss(miss)) => scanner.load(&miss).await?,
         }
     }

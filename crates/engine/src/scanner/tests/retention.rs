@@ -125,13 +125,26 @@ fn a_marker_behind_the_time_range_hides_what_is_in_it_unless_deleted_cells_are_k
 
 #[test]
 fn cells_older_than_the_time_to_live_are_gone_but_for_the_versions_to_keep() {
-    // One second before the clock is the epoch: older are the negative timestamps.
-    let family = |min: &str| {
-        FamilyDescriptor::new("f").with("VERSIONS", "5").with("TTL", "1").with("MIN_VERSIONS", min)
-    };
-    let program = "put r/f:q@-5=a  put r/f:q@-4=b  put r/f:q@3=c  put r/f:s@-1=d";
-    check_scan(family("0"), &all_versions(), program, "r/f:q@3=c");
-    check_scan(family("2"), &all_versions(), program, "r/f:q@3=c  r/f:q@-4=b  r/f:s@-1=d");
+    let program = "put r/f:q@1=a  put r/f:q@2=b  put r/f:q@7=c  put r/f:s@4=d";
+    for (min_versions, expected) in [("0", "r/f:q@7=c"), ("2", "r/f:q@7=c  r/f:q@2=b  r/f:s@4=d")] {
+        for spread in [program.to_string(), format!("{program}  flush"), program.replace("  ", "  flush  ")] {
+            let family = versions(5).with("TTL", "1").with("MIN_VERSIONS", min_versions);
+            let mut region = TestRegion::new(vec![family]);
+            // In a family's attributes it is whole seconds.
+            region.stores[0].rules.ttl_ms = Some(NOW_MS - 5);
+            region.run(&spread);
+            assert_eq!(shown_all(&region.scan(&all_versions()).cells), expected, "{spread}");
+        }
+    }
+}
+
+#[test]
+fn cells_that_no_client_can_decode_hide_nothing_and_are_retained() {
+    let program = "put r/f:q@-5=a  put r/f:q@3=c  put r/f:q@2=b  delete-family r/f@-1  delete-column r/f:q@-2  put s/f:q@-1=d";
+    check(program, "r/f:q@3=c  r/f:q@2=b");
+    check_scan(versions(1), &all_versions(), program, "r/f:q@3=c");
+    let raw = Scan { raw: true, ..all_versions() };
+    check_scan(versions(5), &raw, program, "r/f:q@3=c  r/f:q@2=b");
 }
 
 #[test]

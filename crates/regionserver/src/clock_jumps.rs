@@ -1,0 +1,115 @@
+//! Jumps of the wall clock, found by comparing it with the monotonic clock.
+//!
+//! Cells that get their timestamp while the clock is wrong keep it. After a jump forward they hide what
+//! is written to their columns later, after a jump back they are hidden by what is there; times to live
+//! run out early or late. So a jump is logged and counted, for the operator to repair the data.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use base::env::{Clock, Env, TaskClass};
+use tracing::warn;
+
+/// How often the two clocks are compared.
+const PERIOD: Duration = Duration::from_millis(500);
+/// A smaller difference is how time services correct a clock.
+const JUMP_MIN_MS: i64 = 1_000;
+
+base::instruments! {
+    /// Jumps of the clock that gives cells their timestamps.
+    pub struct ClockInstruments in "RegionServer,sub=Grampus" {
+        /// How often the wall clock jumped forward by a second or more.
+        forward: Counter = "clockForwardJumpCount",
+        /// How often the wall clock jumped back by a second or more.
+        backward: Counter = "clockBackwardJumpCount",
+    }
+}
+
+/// How far the wall clock is ahead of the monotonic clock.
+struct Offset(i64);
+
+impl Offset {
+    fn of(clock: &dyn Clock) -> Offset {
+        Offset(clock.now_ms().cast_signed().saturating_sub(clock.monotonic().as_millis() as i64))
+    }
+
+    /// Compares the clocks again: by how much the wall clock jumped since, if it did.
+    fn jump(&mut self, clock: &dyn Clock) -> Option<i64> {
+        let before = std::mem::replace(self, Offset::of(clock));
+        let jump_ms = self.0.saturating_sub(before.0);
+        (jump_ms.abs() >= JUMP_MIN_MS).then_some(jump_ms)
+    }
+}
+
+/// Compares the clocks for as long as another holder of `instruments` exists.
+pub(crate) fn watch(env: &Env, instruments: &Arc<ClockInstruments>) {
+    let (clock, instruments) = (env.clock.clone(), Arc::downgrade(instruments));
+    env.spawn(TaskClass::Service, async move {
+        let mut offset = Offset::of(&*clock);
+        loop {
+            clock.sleep(PERIOD).await;
+            let Some(instruments) = instruments.upgrade() else { return };
+            if let Some(jump_ms) = offset.jump(&*clock) {
+                note(&instruments, jump_ms);
+            }
+        }
+    });
+}
+
+fn note(instruments: &ClockInstruments, jump_ms: i64) {
+    let direction = if jump_ms > 0 { &instruments.forward } else { &instruments.backward };
+    direction.increment();
+    warn!(
+        jump_ms,
+        "the wall clock jumped; cells written at the wrong time keep its timestamps (check the time service)"
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
+
+    use base::BoxFuture;
+    use base::testing::TestClock;
+
+    use super::*;
+
+    /// A clock whose wall time is set by the test.
+    struct Adjusted {
+        clock: TestClock,
+        ahead_ms: AtomicI64,
+    }
+
+    impl Clock for Adjusted {
+        fn now_ms(&self) -> u64 {
+            self.clock.now_ms().saturating_add_signed(self.ahead_ms.load(Relaxed))
+        }
+
+        fn monotonic(&self) -> Duration {
+            self.clock.monotonic()
+        }
+
+        fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()> {
+            self.clock.sleep(duration)
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn jumps_in_both_directions_are_counted() {
+        const TEN_YEARS_MS: i64 = 10 * 365 * 86_400_000;
+        let clock = Arc::new(Adjusted { clock: TestClock::new(), ahead_ms: AtomicI64::new(0) });
+        let env = Env { clock: clock.clone(), ..base::testing::env(1) };
+        let instruments = Arc::new(ClockInstruments::begin(Duration::ZERO));
+        watch(&env, &instruments);
+        let counted_after = async |ahead_ms| {
+            clock.ahead_ms.store(ahead_ms, Relaxed);
+            clock.sleep(3 * PERIOD).await;
+            (instruments.forward.get(), instruments.backward.get())
+        };
+        assert_eq!(counted_after(0).await, (0, 0));
+        assert_eq!(counted_after(900).await, (0, 0), "a time service does that");
+        assert_eq!(counted_after(TEN_YEARS_MS).await, (1, 0));
+        assert_eq!(counted_after(0).await, (1, 1));
+        assert_eq!(counted_after(-1_000).await, (1, 2));
+    }
+}

@@ -49,6 +49,7 @@ public final class Main {
     DEFAULT.put("versions", new Versions());
     DEFAULT.put("splits", new Splits());
     DEFAULT.put("moves", new Moves());
+    DEFAULT.put("limits", new Limits());
   }
 
   private Main() {

@@ -159,15 +159,15 @@ fn check_compaction_policy(table: &TableDescriptor, family: &FamilyDescriptor) -
         return Ok(());
     }
     if family.ttl_ms().is_none() {
-        return Err(refuse(format!("{POLICY_KEY}: Default TTL is not supported for FIFO compaction")));
+        return Err(refuse("Default TTL is not supported for FIFO compaction"));
     }
     if family.min_versions() > 0 {
-        return Err(refuse(format!("{POLICY_KEY}: MIN_VERSIONS > 0 is not supported for FIFO compaction")));
+        return Err(refuse("MIN_VERSION > 0 is not supported for FIFO compaction"));
     }
     let files = number(said(table, family, BLOCKING_FILES_KEY)).unwrap_or(BLOCKING_FILES);
     if files < FIFO_BLOCKING_FILES_MIN {
         return Err(refuse(format!(
-            "{POLICY_KEY}: Blocking file count '{BLOCKING_FILES_KEY}' {files} is below recommended minimum of \
+            "Blocking file count '{BLOCKING_FILES_KEY}' {files} is below recommended minimum of \
              {FIFO_BLOCKING_FILES_MIN} for column family {}",
             family.name.escape_ascii()
         )));

@@ -211,11 +211,6 @@ impl Work {
 
     /// Whether it may run: nothing is changed yet.
     pub(crate) async fn check(&self, context: &Context) -> Result<(), JavaException> {
-        self.check_subject(context).await?;
-        context.namespace_quotas.check(context, self)
-    }
-
-    async fn check_subject(&self, context: &Context) -> Result<(), JavaException> {
         match self {
             Work::CreateTable(plan) => create_table::check(context, &plan.table).await,
             Work::DeleteTable(table) => delete_table::check(context, table).await,

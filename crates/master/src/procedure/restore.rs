@@ -23,7 +23,6 @@ pub(super) async fn check_clone(
     table: &TableName,
     snapshot: &str,
 ) -> Result<(), JavaException> {
-    check_not_expired(context, snapshot).await?;
     let manifest = manifest(context, snapshot).await?;
     context.namespaces.require(table.namespace()).await?;
     if context.meta.table_state(table).await?.is_some() {
@@ -47,7 +46,6 @@ pub(super) async fn check_restore(
     snapshot: &str,
 ) -> Result<(), JavaException> {
     context.require_user_table(table)?;
-    check_not_expired(context, snapshot).await?;
     let manifest = manifest(context, snapshot).await?;
     if &manifest.table.name != table {
         return Err(JavaException::do_not_retry(format!(
@@ -74,6 +72,7 @@ pub(super) async fn plan(
     table: &TableName,
     snapshot: &str,
 ) -> Result<Plan, JavaException> {
+    check_not_expired(context, snapshot).await?;
     let manifest = manifest(context, snapshot).await?;
     let regions = manifest.regions.iter().map(|region| renamed(&region.info, table)).collect();
     Ok(Plan { table: Box::new(TableDescriptor { name: table.clone(), ..manifest.table }), regions })

@@ -8,10 +8,12 @@
 //! * [`query`], [`mutation`], [`condition`]: Get, Scan, Put, Delete, Increment, Append, checks as values;
 //! * [`filter`]: what reads leave out, as values;
 //! * [`coprocessor`]: which endpoints a table names;
+//! * [`attribute`]: which attributes and settings there are, and which values each accepts;
 //! * [`schema`], [`region`]: tables, families, regions and their names.
 //!
 //! Knows nothing about: files, blocks, protobuf, sockets. No input or output happens here.
 
+pub mod attribute;
 pub mod cell;
 pub mod codec;
 pub mod condition;

@@ -328,9 +328,28 @@ impl TableDescriptor {
         text_of(&self.attributes, name)
     }
 
-    /// Bytes of memstore at which a region is flushed, if the table says so (`MEMSTORE_FLUSHSIZE`).
+    /// A setting's text, from the attributes or the configuration.
+    pub fn setting(&self, key: &str) -> Option<&str> {
+        self.attribute(key).or_else(|| self.configuration.get(key).map(String::as_str))
+    }
+
+    /// The first of these attributes and settings that is a positive number.
+    pub fn positive_setting(&self, keys: &[&str]) -> Option<u64> {
+        let number = |key: &&str| self.setting(key)?.trim().parse().ok().filter(|number| *number > 0);
+        keys.iter().find_map(number)
+    }
+
+    /// Bytes of memstore at which a region is flushed, if the table states them.
     pub fn memstore_flush_bytes(&self) -> Option<u64> {
-        self.attribute("MEMSTORE_FLUSHSIZE").and_then(|text| text.parse().ok()).filter(|bytes| *bytes > 0)
+        self.positive_setting(&["MEMSTORE_FLUSHSIZE", "hbase.hregion.memstore.flush.size"])
+    }
+
+    /// Moves the configuration into the attributes. HBase's servers do so with what a client sends:
+    /// a table has one map for both.
+    pub fn merge_configuration(&mut self) {
+        for (key, value) in std::mem::take(&mut self.configuration) {
+            self.attributes.insert(key.into(), value.into());
+        }
     }
 
     /// Whether writes are refused (`READONLY`).
@@ -364,6 +383,11 @@ impl FamilyDescriptor {
     /// An attribute's text, if it is set and is text.
     pub fn attribute(&self, name: &str) -> Option<&str> {
         text_of(&self.attributes, name)
+    }
+
+    /// A setting's text, from the attributes or the configuration.
+    pub fn setting(&self, key: &str) -> Option<&str> {
+        self.attribute(key).or_else(|| self.configuration.get(key).map(String::as_str))
     }
 
     fn number<T: std::str::FromStr>(&self, name: &str, default: T) -> T {

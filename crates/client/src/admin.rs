@@ -3,6 +3,7 @@
 //! The master answers a change of tables with the number of a procedure, which is then asked for until it has ended.
 
 mod namespaces;
+mod procedures;
 mod regions;
 mod schema;
 mod snapshots;

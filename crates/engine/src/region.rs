@@ -370,7 +370,7 @@ impl Drop for Region {
 
 /// How safe the mutations of a table are made that do not say.
 fn durability_of(table: &TableDescriptor) -> Durability {
-    match table.attribute("DURABILITY") {
+    match table.attribute("DURABILITY").map(str::to_ascii_uppercase).as_deref() {
         Some("SKIP_WAL") => Durability::SkipWal,
         Some("ASYNC_WAL") => Durability::AsyncWal,
         Some("FSYNC_WAL") => Durability::FsyncWal,

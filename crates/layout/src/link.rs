@@ -67,6 +67,11 @@ impl FileLink {
         format!("{}={}-{}", linked_name(&self.table), self.region, self.file)
     }
 
+    /// The name of the file by which the archived file states that `region` links to it.
+    pub fn back_reference_name(&self, region: &RegionInfo) -> String {
+        format!("{}.{}", region.encoded_name(), linked_name(&region.table))
+    }
+
     /// Where the file is, wherever that is; `None` if it is gone.
     ///
     /// # Errors
@@ -95,7 +100,7 @@ impl FileLink {
     ) -> Result<()> {
         let family = root.archive_region_dir(&self.table, &self.region).join(&self.family);
         let dir = family.join(&format!("{BACK_REFERENCES}{}", self.file));
-        let path = dir.join(&format!("{}.{}", region.encoded_name(), linked_name(&region.table)));
+        let path = dir.join(&self.back_reference_name(region));
         if fs.stat(&path).await?.is_some() {
             return Ok(());
         }

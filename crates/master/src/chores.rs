@@ -3,6 +3,7 @@
 
 pub mod cleaner;
 pub mod janitor;
+pub mod snapshots;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -27,6 +28,8 @@ pub struct ChoreOptions {
     pub janitor_period: Duration,
     /// The pause between looks for files that can go (`hbase.master.cleaner.interval`).
     pub cleaner_period: Duration,
+    /// The pause between two searches for expired snapshots (`hbase.master.cleaner.snapshot.interval`).
+    pub snapshot_period: Duration,
     /// How long archived store files are kept at least (`hbase.master.hfilecleaner.ttl`).
     pub file_ttl: Duration,
     /// How long logs are kept at least that nobody needs (`hbase.master.logcleaner.ttl`).
@@ -40,6 +43,7 @@ impl Default for ChoreOptions {
         ChoreOptions {
             janitor_period: Duration::from_secs(300),
             cleaner_period: Duration::from_secs(600),
+            snapshot_period: Duration::from_secs(1800),
             file_ttl: Duration::from_secs(300),
             log_ttl: Duration::from_secs(600),
             space: Arc::default(),
@@ -87,14 +91,19 @@ impl Turn {
         self.enabled.swap(on, Ordering::AcqRel)
     }
 
+    /// Whether it runs.
+    pub fn is_running(&self) -> bool {
+        self.running.load(Ordering::Acquire)
+    }
+
     fn begin(&self) -> Option<Running<'_>> {
         (!self.running.swap(true, Ordering::AcqRel)).then(|| Running(&self.running))
     }
 }
 
-/// Begins to run both from time to time, for as long as the master lives.
+/// Begins to run all from time to time, for as long as the master lives.
 pub(crate) fn start(master: &Arc<Master>) {
-    let (janitor_period, cleaner_period) = (master.chores().janitor_period, master.chores().cleaner_period);
+    let ChoreOptions { janitor_period, cleaner_period, snapshot_period, .. } = *master.chores();
     every(master, janitor_period, |master| {
         Box::pin(async move {
             if master.janitor().turn.is_enabled() {
@@ -113,6 +122,13 @@ pub(crate) fn start(master: &Arc<Master>) {
         Box::pin(async move {
             if master.chores().is_disk_full() && master.cleaner().turn.is_enabled() {
                 cleaner::run(&master).await;
+            }
+        })
+    });
+    every(master, snapshot_period, |master| {
+        Box::pin(async move {
+            if master.context().switches.cleans_snapshots() {
+                snapshots::run(&master).await;
             }
         })
     });

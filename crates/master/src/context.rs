@@ -11,6 +11,7 @@ use crate::assignment::Assignment;
 use crate::connections::Connections;
 use crate::instruments::MasterInstruments;
 use crate::meta::MetaTable;
+use crate::namespace_quotas::NamespaceQuotas;
 use crate::namespaces::Namespaces;
 use crate::servers::Servers;
 use crate::switches::Switches;
@@ -32,6 +33,8 @@ pub struct Context {
     pub tables: Tables,
     /// The namespaces.
     pub namespaces: Namespaces,
+    /// How many tables and regions each may have.
+    pub namespace_quotas: NamespaceQuotas,
     /// What an administrator has forbidden.
     pub switches: Switches,
     /// What is counted.

@@ -18,12 +18,14 @@ use zk::names::Names;
 use crate::assignment::{Assignment, RegionState};
 use crate::chores::cleaner::Cleaner;
 use crate::chores::janitor::Janitor;
+use crate::chores::snapshots::SnapshotCleaner;
 use crate::chores::{self, ChoreOptions};
 use crate::connections::Connections;
 use crate::context::Context;
 use crate::instruments::MasterInstruments;
 use crate::location::MetaLocation;
 use crate::meta::MetaTable;
+use crate::namespace_quotas::NamespaceQuotas;
 use crate::namespaces::{self, Namespaces};
 use crate::procedure::executor::{Executor, Progress};
 use crate::procedure::journal::Journal;
@@ -81,6 +83,7 @@ pub struct Master {
     chores: ChoreOptions,
     janitor: Janitor,
     cleaner: Cleaner,
+    snapshot_cleaner: SnapshotCleaner,
     // The last flush of each table that was asked for by the old kind of procedure.
     flushes: Mutex<HashMap<TableName, u64>>,
 }
@@ -113,6 +116,7 @@ impl Master {
             assignment,
             tables: Tables::new(parts.fs, parts.root),
             namespaces: Namespaces::default(),
+            namespace_quotas: NamespaceQuotas::new(parts.quotas_enabled),
             switches: parts.switches,
             instruments,
         });
@@ -131,6 +135,7 @@ impl Master {
             chores: parts.chores,
             janitor: Janitor::default(),
             cleaner: Cleaner::default(),
+            snapshot_cleaner: SnapshotCleaner::default(),
             flushes: Mutex::default(),
         })
     }
@@ -269,6 +274,10 @@ impl Master {
 
     pub(crate) fn cleaner(&self) -> &Cleaner {
         &self.cleaner
+    }
+
+    pub(crate) fn snapshot_cleaner(&self) -> &SnapshotCleaner {
+        &self.snapshot_cleaner
     }
 
     /// This master.

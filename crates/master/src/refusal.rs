@@ -45,6 +45,12 @@ pub fn no_such_snapshot(name: &str) -> JavaException {
     )
 }
 
+/// The snapshot's time to live has expired.
+pub fn snapshot_expired(name: &str) -> JavaException {
+    let message = format!("TTL for snapshot '{name}' has already expired.");
+    JavaException::new(class::SNAPSHOT_TTL_EXPIRED, message)
+}
+
 fn table_and_state(table: &TableName, state: TableState) -> String {
     format!("tableName={table}, state={}", format!("{state:?}").to_uppercase())
 }

@@ -1,9 +1,17 @@
-//! Whether a new table makes sense, by HBase's rules (`TableDescriptorChecker`). As there, a table that says
-//! `hbase.table.sanity.checks` = `false` is taken as it is, but for what could not be served at all.
+//! Whether a new or altered table is accepted: by the rows of `cell::attribute`, by HBase's rules
+//! about several attributes (`TableDescriptorChecker`), and by what can be served here.
+//!
+//! As in HBase, `hbase.table.sanity.checks` = `false` switches off the recommended ranges. It does
+//! not switch off what cannot be served, values that are not in an attribute's grammar, or
+//! attributes that would have no effect.
 
 use bytes::Bytes;
+use cell::attribute::{
+    self, COMPACTION_POLICIES, FIFO_POLICY, Fault, Problem, SPLIT_POLICIES, STORE_ENGINES,
+};
 use cell::coprocessor;
 use cell::schema::{BloomType, FamilyDescriptor, TableDescriptor};
+use tracing::warn;
 use wire::exception::{Answer, JavaException};
 
 /// The smallest file size at which regions may be split (`hbase.hregion.max.filesize.limit`).
@@ -12,77 +20,137 @@ const FILE_BYTES_MIN: i64 = 2 << 20;
 const FLUSH_BYTES_MIN: i64 = 1 << 20;
 /// Bytes of a block, least and most.
 const BLOCK_BYTES: std::ops::RangeInclusive<u32> = 1024..=16 << 20;
-/// The split policies that HBase ships; others are Java classes of users, which cannot be loaded.
-const SPLIT_POLICIES: &[&str] = &[
-    "org.apache.hadoop.hbase.regionserver.BusyRegionSplitPolicy",
-    "org.apache.hadoop.hbase.regionserver.ConstantSizeRegionSplitPolicy",
-    "org.apache.hadoop.hbase.regionserver.DelimitedKeyPrefixRegionSplitPolicy",
-    "org.apache.hadoop.hbase.regionserver.DisabledRegionSplitPolicy",
-    "org.apache.hadoop.hbase.regionserver.IncreasingToUpperBoundRegionSplitPolicy",
-    "org.apache.hadoop.hbase.regionserver.KeyPrefixRegionSplitPolicy",
-    "org.apache.hadoop.hbase.regionserver.SteppingSplitPolicy",
-];
 /// The keys of the classes that compact, and of the files at which flushes wait.
 const ENGINE_KEY: &str = "hbase.hstore.engine.class";
 const POLICY_KEY: &str = "hbase.hstore.defaultengine.compactionpolicy.class";
 const BLOCKING_FILES_KEY: &str = "hbase.hstore.blockingStoreFiles";
-/// What that is if nobody says.
+/// What that is if neither table nor family states it.
 const BLOCKING_FILES: i64 = 16;
-/// The store engines that are here.
-const STORE_ENGINES: &[&str] = &[
-    "org.apache.hadoop.hbase.regionserver.DefaultStoreEngine",
-    "org.apache.hadoop.hbase.regionserver.DateTieredStoreEngine",
-];
-/// The compaction policies that are here.
-const COMPACTION_POLICIES: &[&str] = &[
-    "org.apache.hadoop.hbase.regionserver.compactions.ExploringCompactionPolicy",
-    "org.apache.hadoop.hbase.regionserver.compactions.RatioBasedCompactionPolicy",
-    FIFO_POLICY,
-];
-/// The policy that never rewrites.
-const FIFO_POLICY: &str = "org.apache.hadoop.hbase.regionserver.compactions.FIFOCompactionPolicy";
-/// With it flushes must not wait sooner.
+/// With this policy flushes must not wait sooner.
 const FIFO_BLOCKING_FILES_MIN: i64 = 1000;
-/// HBase's names of what Bloom filters answer for, in any case of letters.
-const BLOOM_TYPES: &[&str] = &["NONE", "ROW", "ROWCOL", "ROWPREFIX_FIXED_LENGTH"];
 /// Where a family says how long the prefix of its Bloom filter is.
 const PREFIX_LENGTH: &str = "RowPrefixBloomFilter.prefix_length";
 
-/// Checks a table's families and attributes.
+/// Checks the families and attributes of a new table.
 ///
 /// # Errors
-/// `DoNotRetryIOException` that names the first thing that is wrong.
+/// `DoNotRetryIOException` that names the first fault.
 pub fn check_table(table: &TableDescriptor) -> Answer<()> {
+    check_families(table)?;
+    attribute::problems(table).first().map_or(Ok(()), |problem| Err(refuse_attribute(problem)))?;
+    check_servable_table(table)?;
+    check_recommended(table)
+}
+
+/// The same for a table that `old` becomes. An attribute that `old` has with the same value is not
+/// checked: the table is served with it already.
+///
+/// # Errors
+/// `DoNotRetryIOException` that names the first fault.
+pub fn check_changed(old: &TableDescriptor, new: &TableDescriptor) -> Answer<()> {
+    check_families(new)?;
+    let before = attribute::problems(old);
+    let problems = attribute::problems(new);
+    let first = problems.iter().find(|problem| !before.contains(problem));
+    first.map_or(Ok(()), |problem| Err(refuse_attribute(problem)))?;
+    check_servable_table(new)?;
+    check_recommended(new)
+}
+
+/// The same for the table of a snapshot, which replaces `current`, if there is such a table. A key
+/// or value without effect is accepted and logged, as it has none in the table that the snapshot
+/// was taken of. What the server does not support is refused.
+///
+/// # Errors
+/// `DoNotRetryIOException` that names the first fault.
+pub fn check_snapshot_table(current: Option<&TableDescriptor>, table: &TableDescriptor) -> Answer<()> {
+    check_families(table)?;
+    check_servable_table(table)?;
+    check_recommended(table)?;
+    let before = current.map(attribute::problems).unwrap_or_default();
+    let problems = attribute::problems(table);
+    let is_refused =
+        |problem: &&Problem| matches!(problem.fault, Fault::Unsupported { .. }) && !before.contains(problem);
+    if let Some(problem) = problems.iter().find(is_refused) {
+        return Err(refuse_attribute(problem));
+    }
+    log_problems(table);
+    Ok(())
+}
+
+/// Logs what would be refused of a table that is served. HBase or an earlier version made it.
+pub fn log_problems(table: &TableDescriptor) {
+    for problem in attribute::problems(table) {
+        warn!(table = %table.name, %problem, "an attribute has no effect");
+    }
+}
+
+fn refuse_attribute(problem: &Problem) -> JavaException {
+    JavaException::do_not_retry(problem.to_string())
+}
+
+/// Checks that there are families, and their names.
+fn check_families(table: &TableDescriptor) -> Answer<()> {
     if table.families.is_empty() {
         return Err(refuse("Table should have at least one column family."));
     }
-    table.families.values().try_for_each(check_servable)?;
+    for name in table.families.keys() {
+        let is_bad = |byte: &u8| matches!(byte, b':' | b'/') || byte.is_ascii_control();
+        let is_directory = layout::store::check_family(&fs::FilePath::root(), name).is_ok();
+        if !is_directory || name.iter().any(is_bad) {
+            return Err(refuse(format!("Illegal character in family name {}", name.escape_ascii())));
+        }
+    }
+    Ok(())
+}
+
+/// Checks what no region could be opened with.
+fn check_servable_table(table: &TableDescriptor) -> Answer<()> {
+    table.families.values().try_for_each(check_compression)?;
     table.families.values().try_for_each(|family| check_classes(table, family))?;
-    let checks = setting(table, "hbase.table.sanity.checks");
+    check_coprocessors(table)
+}
+
+/// Checks HBase's rules, unless the table switches them off.
+fn check_recommended(table: &TableDescriptor) -> Answer<()> {
+    let checks = table.setting("hbase.table.sanity.checks");
     if checks.is_some_and(|text| text.eq_ignore_ascii_case("false")) {
         return Ok(());
     }
     check_attributes(table)?;
-    table.families.values().try_for_each(check_family)?;
+    table.families.values().try_for_each(|family| check_family(table, family))?;
     table.families.values().try_for_each(|family| check_compaction_policy(table, family))
 }
 
-/// What a family says, or else its table, in attributes or configuration.
+/// The setting of a family, or else of its table.
 fn said<'a>(table: &'a TableDescriptor, family: &'a FamilyDescriptor, key: &str) -> Option<&'a str> {
-    let of_family = || family.configuration.get(key).map(String::as_str).or_else(|| family.attribute(key));
-    of_family().or_else(|| setting(table, key))
+    family.setting(key).or_else(|| table.setting(key))
 }
 
 /// Classes of users cannot be loaded, and of HBase's not all are here. (In HBase the regions of such a table do not open.)
 fn check_classes(table: &TableDescriptor, family: &FamilyDescriptor) -> Answer<()> {
     if let Some(class) = said(table, family, ENGINE_KEY).filter(|class| !STORE_ENGINES.contains(class)) {
-        return Err(refuse(format!("Unable to load configured store engine '{class}'")));
+        return Err(refuse(format!("{ENGINE_KEY}: Unable to load configured store engine '{class}'")));
     }
     if let Some(class) = said(table, family, POLICY_KEY).filter(|class| !COMPACTION_POLICIES.contains(class))
     {
-        return Err(refuse(format!("Unable to load configured compaction policy '{class}'")));
+        return Err(refuse(format!("{POLICY_KEY}: Unable to load configured compaction policy '{class}'")));
     }
     Ok(())
+}
+
+/// The endpoints that are built in are the only coprocessors.
+fn check_coprocessors(table: &TableDescriptor) -> Answer<()> {
+    let is_foreign = |value: &[u8]| {
+        coprocessor::built_in_class(value).is_none_or(|class| !coprocessor::BUILT_IN.contains(&class))
+    };
+    match coprocessor::attributes(table).find(|(_, value)| is_foreign(value)) {
+        None => Ok(()),
+        Some((name, value)) => {
+            let (name, value) = (name.escape_ascii(), value.escape_ascii());
+            Err(refuse(format!("Java coprocessors cannot be loaded: {name} = {value}")))
+        }
+    }
 }
 
 /// Files that are only ever dropped need an end, and there may be many.
@@ -108,14 +176,18 @@ fn check_compaction_policy(table: &TableDescriptor, family: &FamilyDescriptor) -
 }
 
 fn check_attributes(table: &TableDescriptor) -> Answer<()> {
-    if number(table.attribute("MAX_FILESIZE")).is_some_and(|bytes| (0..FILE_BYTES_MIN).contains(&bytes)) {
+    if number(table.attribute("MAX_FILESIZE").or_else(|| table.setting("hbase.hregion.max.filesize")))
+        .is_some_and(|bytes| (0..FILE_BYTES_MIN).contains(&bytes))
+    {
         return Err(refuse(
             "MAX_FILESIZE for table descriptor or \"hbase.hregion.max.filesize\" is too small, which might cause over \
              splitting into unmanageable number of regions.",
         ));
     }
-    if number(table.attribute("MEMSTORE_FLUSHSIZE"))
-        .is_some_and(|bytes| (0..FLUSH_BYTES_MIN).contains(&bytes))
+    if number(
+        table.attribute("MEMSTORE_FLUSHSIZE").or_else(|| table.setting("hbase.hregion.memstore.flush.size")),
+    )
+    .is_some_and(|bytes| (0..FLUSH_BYTES_MIN).contains(&bytes))
     {
         return Err(refuse(
             "MEMSTORE_FLUSHSIZE for table descriptor or \"hbase.hregion.memstore.flush.size\" is too small, which \
@@ -125,81 +197,43 @@ fn check_attributes(table: &TableDescriptor) -> Answer<()> {
     if let Some(policy) = table.attribute("SPLIT_POLICY").filter(|policy| !SPLIT_POLICIES.contains(policy)) {
         return Err(refuse(format!("Unable to load configured region split policy '{policy}'")));
     }
-    if number(table.attribute("REGION_REPLICATION")).is_some_and(|replicas| replicas < 1) {
-        return Err(refuse("Table region replication should be at least one."));
-    }
-    let is_foreign = |value: &[u8]| {
-        coprocessor::built_in_class(value).is_none_or(|class| !coprocessor::BUILT_IN.contains(&class))
-    };
-    match coprocessor::attributes(table).find(|(_, value)| is_foreign(value)) {
-        None => Ok(()),
-        Some((name, value)) => {
-            let (name, value) = (name.escape_ascii(), value.escape_ascii());
-            Err(refuse(format!("Java coprocessors cannot be loaded: {name} = {value}")))
-        }
-    }
+    Ok(())
 }
 
-/// What no region could be opened with.
-fn check_servable(family: &FamilyDescriptor) -> Answer<()> {
-    let name = family.name.escape_ascii().to_string();
-    let is_bad = |byte: &u8| matches!(byte, b':' | b'/') || byte.is_ascii_control();
-    let is_directory = layout::store::check_family(&fs::FilePath::root(), &family.name).is_ok();
-    if !is_directory || family.name.iter().any(is_bad) {
-        return Err(refuse(format!("Illegal character in family name {name}")));
-    }
+fn check_compression(family: &FamilyDescriptor) -> Answer<()> {
     match family.foreign_compression() {
         None => Ok(()),
         // HBase's words for a codec whose classes cannot be loaded.
         Some(codec) => Err(refuse(format!(
-            "Compression algorithm '{}' previously failed test. Set hbase.table.sanity.checks to false at conf or \
-             table descriptor if you want to bypass sanity checks",
+            "Compression algorithm '{}' previously failed test.",
             codec.to_ascii_lowercase()
         ))),
     }
 }
 
-fn check_family(family: &FamilyDescriptor) -> Answer<()> {
+fn check_family(table: &TableDescriptor, family: &FamilyDescriptor) -> Answer<()> {
     let name = family.name.escape_ascii().to_string();
-    if number(family.attribute("TTL")).is_some_and(|seconds| seconds <= 0) {
-        return Err(refuse(format!("TTL for column family {name} must be positive.")));
-    }
     if !BLOCK_BYTES.contains(&family.block_bytes()) {
-        return Err(refuse(format!("Block size for column family {name} must be between 1K and 16MB.")));
-    }
-    let min_versions = number(family.attribute("MIN_VERSIONS")).unwrap_or(0);
-    if min_versions < 0 {
-        return Err(refuse(format!("Min versions for column family {name} must be positive.")));
-    }
-    if min_versions > 0 && min_versions > i64::from(family.max_versions()) {
         return Err(refuse(format!(
-            "Min versions for column family {name} must be less than the Max versions."
+            "BLOCKSIZE => '{}': Block size for column family {name} must be between 1K and 16MB.",
+            family.block_bytes()
         )));
     }
-    if number(family.attribute("REPLICATION_SCOPE")).is_some_and(|scope| !(0..=1).contains(&scope)) {
-        return Err(refuse(format!("Replication scope for column family {name} must be 0 or 1.")));
+    let min_versions = number(family.attribute("MIN_VERSIONS")).unwrap_or(0);
+    if min_versions > 0 && min_versions > i64::from(family.max_versions()) {
+        return Err(refuse(format!(
+            "MIN_VERSIONS => '{min_versions}': Min versions for column family {name} must be less than the Max versions \
+             (VERSIONS => '{}').",
+            family.max_versions()
+        )));
     }
-    if number(family.attribute("DFS_REPLICATION")).is_some_and(|copies| copies < 0) {
-        return Err(refuse(format!("HFile replication for column family {name} must not be negative.")));
-    }
-    if let Some(bloom) = family.attribute("BLOOMFILTER").filter(|bloom| !is_bloom_type(bloom)) {
-        let class = "org.apache.hadoop.hbase.regionserver.BloomType";
-        return Err(refuse(format!("java.lang.IllegalArgumentException: No enum constant {class}.{bloom}")));
-    }
-    let prefix = family.configuration.get(PREFIX_LENGTH).map(String::as_str);
+    let prefix = said(table, family, PREFIX_LENGTH);
     if family.bloom_type() == BloomType::RowPrefix && number(prefix).is_none_or(|length| length <= 0) {
-        return Err(refuse(format!("bloom filter ROWPREFIX_FIXED_LENGTH of {name} needs {PREFIX_LENGTH}")));
+        return Err(refuse(format!(
+            "BLOOMFILTER => 'ROWPREFIX_FIXED_LENGTH' of family {name} needs {PREFIX_LENGTH}"
+        )));
     }
     Ok(())
-}
-
-fn is_bloom_type(name: &str) -> bool {
-    BLOOM_TYPES.iter().any(|known| known.eq_ignore_ascii_case(name))
-}
-
-/// A setting that stands among the attributes or in the configuration.
-fn setting<'a>(table: &'a TableDescriptor, name: &str) -> Option<&'a str> {
-    table.configuration.get(name).map(String::as_str).or_else(|| table.attribute(name))
 }
 
 fn number(text: Option<&str>) -> Option<i64> {
@@ -262,8 +296,8 @@ mod tests {
 
     #[test]
     fn families_are_checked_as_hbase_checks_them() {
-        assert!(check(family().with("VERSIONS", "0"), &[]));
         for (name, value) in [
+            ("VERSIONS", "0"),
             ("TTL", "0"),
             ("BLOCKSIZE", "16"),
             ("MIN_VERSIONS", "5"),
@@ -275,6 +309,38 @@ mod tests {
         ] {
             assert!(!check(family().with(name, value), &[]), "{name}={value}");
         }
+    }
+
+    #[test]
+    fn unsafe_values_are_refused_with_checks_turned_off_too() {
+        let off = ("hbase.table.sanity.checks", "false");
+        for (name, value) in [("VERSIONS", "0"), ("TTL", "abc"), ("ENCRYPTION", "AES"), ("IS_MOB", "true")] {
+            assert!(!check(family().with(name, value), &[off]), "{name}={value}");
+        }
+        for (name, value) in
+            [("DURABILITY", "NOPE"), ("REGION_REPLICATION", "2"), ("hbase.hregion.majorcompaction", "x")]
+        {
+            assert!(!check(family(), &[off, (name, value)]), "{name}={value}");
+        }
+        assert!(check(family().with("BLOCKSIZE", "16"), &[off]), "harmless");
+    }
+
+    #[test]
+    fn a_table_with_an_invalid_value_can_be_altered_and_restored() {
+        let table = |versions: &str, note: &'static str| {
+            let family = family().with("VERSIONS", versions);
+            let mut table = TableDescriptor::new(TableName::parse("t").unwrap()).with_family(family);
+            table.attributes.insert("note".into(), note.into());
+            table
+        };
+        assert!(check_changed(&table("0", "a"), &table("0", "b")).is_ok());
+        assert!(check_changed(&table("0", "a"), &table("5", "a")).is_ok());
+        assert!(check_changed(&table("5", "a"), &table("0", "a")).is_err());
+        assert!(check_snapshot_table(None, &table("0", "a")).is_ok());
+        let encrypted = TableDescriptor::new(TableName::parse("t").unwrap())
+            .with_family(family().with("ENCRYPTION", "AES"));
+        assert!(check_snapshot_table(None, &encrypted).is_err());
+        assert!(check_snapshot_table(Some(&encrypted), &encrypted).is_ok(), "it is so already");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //!
 //! Each call is a function of a few lines in one of the files here; this one only joins them to the traits.
 
+mod admin;
 mod alter;
 mod chores;
 mod cluster;
@@ -15,6 +16,8 @@ mod splits;
 mod switches;
 mod tables;
 mod transit;
+
+pub use admin::MasterAdmin;
 
 use base::BoxFuture;
 use wire::exception::{Answer, JavaException, class};
@@ -105,6 +108,8 @@ impl MasterService for Master {
         initialized enable_catalog_janitor(EnableCatalogJanitorRequest) -> EnableCatalogJanitorResponse = chores::enable_janitor;
         initialized run_cleaner_chore(RunCleanerChoreRequest) -> RunCleanerChoreResponse = chores::run_cleaner;
         initialized set_cleaner_chore_running(SetCleanerChoreRunningRequest) -> SetCleanerChoreRunningResponse = chores::enable_cleaner;
+        initialized switch_snapshot_cleanup(SetSnapshotCleanupRequest) -> SetSnapshotCleanupResponse = switches::set_snapshot_cleanup;
+        initialized abort_procedure(AbortProcedureRequest) -> AbortProcedureResponse = procedures::abort;
         initialized flush_table(FlushTableRequest) -> FlushTableResponse = tables::flush;
     }
 }

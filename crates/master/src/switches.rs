@@ -1,8 +1,8 @@
-//! Whether regions may be split and merged, as an administrator has set it.
+//! Whether regions may be split and merged, and expired snapshots removed, as an administrator has set it.
 //!
 //! Kept in `master:store`, family `state`, a row each, as HBase 2.6 keeps them; on unless a row says otherwise.
 //!
-//! Source: HBase `SplitOrMergeStateStore`, `BooleanStateStore`.
+//! Source: HBase `SplitOrMergeStateStore`, `SnapshotCleanupStateStore`, `BooleanStateStore`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,17 +21,22 @@ use crate::store::STATE;
 /// The qualifier of a switch's message.
 const MESSAGE: &[u8] = b"d";
 
+/// The row of the switch of expired snapshots.
+const SNAPSHOT_CLEANUP: &[u8] = b"snapshot-cleanup";
+
 /// The switches.
 pub struct Switches {
     region: Arc<Region>,
     split: AtomicBool,
     merge: AtomicBool,
+    snapshot_cleanup: AtomicBool,
 }
 
 impl Switches {
     /// Switches in the region of `master:store`, all on until [`Switches::load`].
     pub fn new(region: Arc<Region>) -> Switches {
-        Switches { region, split: AtomicBool::new(true), merge: AtomicBool::new(true) }
+        let on = || AtomicBool::new(true);
+        Switches { region, split: on(), merge: on(), snapshot_cleanup: on() }
     }
 
     /// Takes over what is stored.
@@ -39,19 +44,22 @@ impl Switches {
     /// # Errors
     /// What the region said.
     pub async fn load(&self) -> Result<(), engine::Error> {
-        for kind in [MasterSwitchType::Split, MasterSwitchType::Merge] {
+        for row in [row(MasterSwitchType::Split), row(MasterSwitchType::Merge), SNAPSHOT_CLEANUP] {
             let list = self
                 .region
                 .get(&Get {
-                    row: Bytes::from_static(row(kind)),
+                    row: Bytes::from_static(row),
                     selection: CellSelection::default().into(),
                     existence_only: false,
                 })
                 .await?;
             let Some((cell, _)) = list.cells.first() else { continue };
+            // The messages of all switches have one form: a flag in field 1.
             match without_magic::<proto::SwitchState>(&Bytes::copy_from_slice(cell.view(0).value)) {
-                Ok(state) => self.flag(kind).store(state.enabled(), Ordering::Release),
-                Err(error) => warn!(?kind, %error, "an unreadable switch counts as on"),
+                Ok(state) => self.flag(row).store(state.enabled(), Ordering::Release),
+                Err(error) => {
+                    warn!(row = %row.escape_ascii(), %error, "an unreadable switch counts as on");
+                }
             }
         }
         Ok(())
@@ -59,7 +67,7 @@ impl Switches {
 
     /// Whether a switch is on.
     pub fn is_on(&self, kind: MasterSwitchType) -> bool {
-        self.flag(kind).load(Ordering::Acquire)
+        self.flag(row(kind)).load(Ordering::Acquire)
     }
 
     /// Sets a switch, durably; returns what it was.
@@ -67,16 +75,34 @@ impl Switches {
     /// # Errors
     /// What the region said; the switch is as it was, or not after a restart.
     pub async fn set(&self, kind: MasterSwitchType, on: bool) -> Result<bool, engine::Error> {
-        let value = with_magic(&proto::SwitchState { enabled: Some(on) });
-        let cell = KeyValue::new(row(kind), STATE, MESSAGE, LATEST_TIMESTAMP, CellType::Put, &value);
-        self.region.batch_atomic(vec![Mutation::put(row(kind), vec![cell])]).await?;
-        Ok(self.flag(kind).swap(on, Ordering::AcqRel))
+        self.set_row(row(kind), on).await
     }
 
-    fn flag(&self, kind: MasterSwitchType) -> &AtomicBool {
-        match kind {
-            MasterSwitchType::Split => &self.split,
-            MasterSwitchType::Merge => &self.merge,
+    /// Whether expired snapshots are removed.
+    pub fn cleans_snapshots(&self) -> bool {
+        self.snapshot_cleanup.load(Ordering::Acquire)
+    }
+
+    /// Sets whether expired snapshots are removed, durably; returns what it was.
+    ///
+    /// # Errors
+    /// As for [`Switches::set`].
+    pub async fn clean_snapshots(&self, on: bool) -> Result<bool, engine::Error> {
+        self.set_row(SNAPSHOT_CLEANUP, on).await
+    }
+
+    async fn set_row(&self, row: &'static [u8], on: bool) -> Result<bool, engine::Error> {
+        let value = with_magic(&proto::SwitchState { enabled: Some(on) });
+        let cell = KeyValue::new(row, STATE, MESSAGE, LATEST_TIMESTAMP, CellType::Put, &value);
+        self.region.batch_atomic(vec![Mutation::put(row, vec![cell])]).await?;
+        Ok(self.flag(row).swap(on, Ordering::AcqRel))
+    }
+
+    fn flag(&self, row: &[u8]) -> &AtomicBool {
+        match row {
+            b"split" => &self.split,
+            b"merge" => &self.merge,
+            _ => &self.snapshot_cleanup,
         }
     }
 }

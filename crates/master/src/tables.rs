@@ -132,6 +132,15 @@ impl Tables {
         self.root.archive_table(&*self.fs, table).await.map_err(failed)
     }
 
+    /// Removes what there is of a table under its temporary name.
+    ///
+    /// # Errors
+    /// What the file system said.
+    pub async fn delete_staged(&self, table: &TableName) -> Answer<()> {
+        let staged = self.root.staged_table_dir(table);
+        self.fs.delete(&staged).await.map_err(|error| failed(error.into()))
+    }
+
     /// Reads a table's descriptor from its directory and takes it over; tells whether there is one. A table whose
     /// deletion was interrupted has none, but still its rows in `hbase:meta`.
     ///
@@ -141,6 +150,7 @@ impl Tables {
         let descriptor = self.root.find_table_descriptor(&*self.fs, table).await.map_err(failed)?;
         let is_there = descriptor.is_some();
         if let Some(descriptor) = descriptor {
+            crate::sanity::log_problems(&descriptor);
             self.put(descriptor, state);
         }
         Ok(is_there)
@@ -228,7 +238,9 @@ pub(crate) fn regions_between(table: &TableName, split_keys: &[Bytes], id: u64) 
         .collect()
 }
 
-/// A failure of the file system may pass: clients and procedures try again.
+/// What the file system or a file said. A failure of the file system may pass, so that clients and
+/// procedures retry; content that cannot be read remains as it is.
 pub(crate) fn failed(error: layout::Error) -> JavaException {
-    JavaException::io(error.to_string())
+    let do_not_retry = !matches!(error, layout::Error::Fs(_));
+    JavaException { do_not_retry, ..JavaException::io(error.to_string()) }
 }

@@ -20,6 +20,7 @@ use fs::{FilePath, FileSystem};
 use layout::RootDir;
 use master::chores::ChoreOptions;
 use master::procedure::journal::Journal;
+use master::service::MasterAdmin;
 use master::store::MasterStore;
 use master::switches::Switches;
 use master::{Master, MasterParts};
@@ -386,6 +387,7 @@ impl Node {
             chores: ChoreOptions {
                 janitor_period: Duration::from_millis(config.janitor_period_ms),
                 cleaner_period: Duration::from_millis(config.cleaner_period_ms),
+                snapshot_period: Duration::from_millis(config.snapshot_cleaner_period_ms),
                 file_ttl: Duration::from_millis(config.archived_file_ttl_ms),
                 log_ttl: Duration::from_millis(config.old_log_ttl_ms),
                 space: data.disk.space.clone(),
@@ -411,10 +413,12 @@ impl Node {
         let master: Arc<dyn MasterService> = self.master.clone();
         let status: Arc<dyn RegionServerStatusService> = self.master.clone();
         let admin: Arc<dyn AdminService> = Arc::new(Admin(self.region_server.clone()));
+        let master_admin: Arc<dyn AdminService> = Arc::new(MasterAdmin(self.master.clone()));
         let of_master: Vec<Arc<dyn Service>> = vec![
             client_meta.clone(),
             Dispatched::new("MasterService", master, dispatch_master),
             Dispatched::new("RegionServerStatusService", status, dispatch_region_server_status),
+            Dispatched::new("AdminService", master_admin, dispatch_admin),
         ];
         let of_region_server: Vec<Arc<dyn Service>> = vec![
             client_meta,

@@ -101,6 +101,8 @@ fn commands_answer_as_hbases_do() {
     counters(&server);
     refusals(&server);
     changes(&server);
+    attributes(&server);
+    procedures(&server);
     namespaces(&server);
     snapshots(&server);
     ways_in(&server);
@@ -143,6 +145,41 @@ fn changes(server: &Server) {
     check(server, "truncate 'a'", emptied);
     check(server, "alter_status 'a'", "1/1 regions updated.\nDone.\nTook T\n");
     check(server, "disable 'a'; drop 'a'", "Took T\nTook T\n");
+}
+
+/// An attribute has an effect, or the user is told that it has none.
+fn attributes(server: &Server) {
+    let made = "create 'k', {NAME => 'f', DFS_REPLICATION => 3}, {PRIORITY => 7}; describe 'k'";
+    let described = text(&server.shell(made).stdout);
+    let note = "Stored for compatibility, without effect: PRIORITY, DFS_REPLICATION (family 'f')";
+    assert!(described.contains(note), "{described}");
+    for (command, reason) in [
+        ("alter 'k', {NAME => 'f', ENCRYPTION => 'AES'}", "ENCRYPTION => 'AES' of family f is not supported"),
+        ("alter 'k', {NAME => 'f', DATA_BLOCK_ENCODING => 'NOPE'}", "expected NONE, PREFIX, DIFF, FAST_DIFF"),
+        (
+            "alter 'k', CONFIGURATION => {'hbase.hregion.majorcompaction' => 'x'}",
+            "expected an integer of at least 0",
+        ),
+        ("alter 'k', CONFIGURATION => {'hbase.no.such.key' => 'x'}", "has no effect"),
+        ("alter 'k', MERGE_ENABLED => 'maybe'", "expected true or false"),
+    ] {
+        let shown = text(&server.shell(command).stdout);
+        assert!(shown.contains(reason), "{command}: {shown}");
+    }
+    check(server, "disable 'k'; drop 'k'", "Took T\nTook T\n");
+}
+
+fn procedures(server: &Server) {
+    let listed = text(&server.shell("list_procedures").stdout);
+    assert!(listed.starts_with("PID Name State Submitted Last_Update Parameters\n"), "{listed}");
+    assert!(listed.contains(" DeleteTableProcedure SUCCESS "), "{listed}");
+    check(server, "abort_procedure 1; abort_procedure 1, false", "false\nTook T\nfalse\nTook T\n");
+    check(server, "snapshot_cleanup_enabled", "true\nTook T\n");
+    check(
+        server,
+        "snapshot_cleanup_switch false; snapshot_cleanup_switch true",
+        "true\nTook T\nfalse\nTook T\n",
+    );
 }
 
 fn namespaces(server: &Server) {

@@ -50,6 +50,7 @@ public final class Main {
     DEFAULT.put("splits", new Splits());
     DEFAULT.put("moves", new Moves());
     DEFAULT.put("oddities", new Oddities());
+    DEFAULT.put("limits", new Limits());
   }
 
   private Main() {

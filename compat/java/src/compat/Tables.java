@@ -114,14 +114,12 @@ final class Tables implements Suite {
     tableRefused("a file size that would split all the time", builder -> builder.setMaxFileSize(1024));
     tableRefused("a flush size that would flush all the time", builder -> builder.setMemStoreFlushSize(1024));
     tableRefused("an unknown split policy", builder -> builder.setRegionSplitPolicyClassName("no.such.Policy"));
-    tableRefused("an unknown flush policy", builder -> builder.setFlushPolicyClassName("no.such.Policy"));
     tableRefused("no replicas", builder -> builder.setValue("REGION_REPLICATION", "0"));
     out.does("an unknown coprocessor", () -> admin.createTable(
         builder("coprocessor").setCoprocessor("no.such.Observer").build()));
     familyRefused("blocks of 16 bytes", "BLOCKSIZE", "16");
     familyRefused("blocks of 32 MiB", "BLOCKSIZE", "33554432");
     familyRefused("a time to live of 0", "TTL", "0");
-    familyRefused("no versions", "VERSIONS", "0");
     familyRefused("more versions at least than at most", "MIN_VERSIONS", "5");
     familyRefused("minus one version at least", "MIN_VERSIONS", "-1");
     familyRefused("a replication scope of -1", "REPLICATION_SCOPE", "-1");

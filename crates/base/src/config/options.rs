@@ -228,6 +228,8 @@ options! {
         janitor_period_ms: u64 = "hbase.catalogjanitor.interval", "300000", millis;
         /// The pause between two looks for files that can be removed.
         cleaner_period_ms: u64 = "hbase.master.cleaner.interval", "600000", millis;
+        /// Time between two searches for snapshots whose time to live has expired.
+        snapshot_cleaner_period_ms: u64 = "hbase.master.cleaner.snapshot.interval", "1800000", millis;
         /// How long an archived store file is kept at least. Counted anew from each start.
         archived_file_ttl_ms: u64 = "hbase.master.hfilecleaner.ttl", "300000", millis;
         /// How long a log is kept at least that nobody needs any more. Counted anew from each start.

@@ -5,6 +5,7 @@ mod alter;
 mod ddl;
 mod general;
 mod namespaces;
+mod procedures;
 mod read;
 mod regions;
 mod selection;
@@ -103,6 +104,7 @@ pub(crate) const GROUPS: &[Group] = &[
     tools::GROUP,
     regions::GROUP,
     snapshots::GROUP,
+    procedures::GROUP,
 ];
 
 /// Commands of HBase's shell that are not here yet: a clear answer to who knows them.
@@ -126,7 +128,6 @@ const NOT_YET: &[&str] = &[
     "get_table",
     "grant",
     "list_peers",
-    "list_procedures",
     "list_quotas",
     "list_regions",
     "locate_region",

@@ -3,6 +3,7 @@
 //! A family is sent with all attributes that HBase's own client sends, so that it means the same to every server.
 
 use bytes::Bytes;
+use cell::attribute;
 use cell::schema::{Attributes, Configuration, FAMILY_DEFAULTS, FamilyDescriptor, TableDescriptor};
 
 use super::arguments::Options;
@@ -233,6 +234,17 @@ pub(crate) fn family_attributes(family: &FamilyDescriptor) -> String {
     parts.extend(hash_part("METADATA", further.map(|(name, value)| (binary(name), binary(value)))));
     parts.extend(hash_part("CONFIGURATION", family.configuration.clone()));
     format!("{{{}}}", parts.join(", "))
+}
+
+/// The line of `describe` that lists attributes without effect; none if there are none.
+pub(crate) fn without_effect(table: &TableDescriptor) -> Option<String> {
+    let found = attribute::without_effect(table);
+    let shown = |(family, key): &(Option<Bytes>, &str)| match family {
+        Some(family) => format!("{key} (family '{}')", binary(family)),
+        None => (*key).to_string(),
+    };
+    let keys: Vec<String> = found.iter().map(shown).collect();
+    (!keys.is_empty()).then(|| format!("Stored for compatibility, without effect: {}", keys.join(", ")))
 }
 
 fn known_part(name: &[u8], value: &[u8]) -> String {

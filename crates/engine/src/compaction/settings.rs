@@ -311,3 +311,18 @@ impl Settings {
         })
     }
 }
+
+#[cfg(test)]
+mod names {
+    use super::{Engine, Policy};
+
+    #[test]
+    fn every_class_that_a_table_may_name_is_known() {
+        for class in cell::attribute::STORE_ENGINES {
+            assert!(Engine::of_class(class).is_some(), "{class}");
+        }
+        for class in cell::attribute::COMPACTION_POLICIES {
+            assert!(Policy::of_class(class).is_some(), "{class}");
+        }
+    }
+}

@@ -357,8 +357,11 @@ impl Region {
         const KEY: &str = "RowPrefixBloomFilter.prefix_length";
         match family.bloom_type() {
             BloomType::RowPrefix => {
-                let text = family.configuration.get(KEY).or_else(|| self.table.configuration.get(KEY));
-                match text.and_then(|text| text.parse().ok()) {
+                match family
+                    .setting(KEY)
+                    .or_else(|| self.table.setting(KEY))
+                    .and_then(|text| text.parse().ok())
+                {
                     Some(len) if len > 0 => (BloomType::RowPrefix, len),
                     _ => (BloomType::Row, 0),
                 }

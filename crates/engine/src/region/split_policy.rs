@@ -12,6 +12,7 @@ use cell::schema::TableDescriptor;
 use tracing::warn;
 
 const POLICY_KEY: &str = "hbase.regionserver.region.split.policy";
+const FILE_BYTES_KEY: &str = "hbase.hregion.max.filesize";
 const JITTER_KEY: &str = "hbase.hregion.max.filesize.jitter";
 const OVERALL_FILES_KEY: &str = "hbase.hregion.split.overallfiles";
 const INITIAL_SIZE_KEY: &str = "hbase.increasing.policy.initial.size";
@@ -100,7 +101,7 @@ impl SplitPolicy {
         flush_bytes: u64,
         random: &dyn Random,
     ) -> SplitPolicy {
-        let class = table.attribute("SPLIT_POLICY").or_else(|| table.attribute(POLICY_KEY));
+        let class = table.attribute("SPLIT_POLICY").or_else(|| table.setting(POLICY_KEY));
         let class = class.unwrap_or(&options.policy);
         let name = class.rsplit('.').next().unwrap_or(class);
         let growth = match name {
@@ -118,23 +119,23 @@ impl SplitPolicy {
         };
         let policy_cut = match name {
             "KeyPrefixRegionSplitPolicy" => {
-                to_length(PREFIX_LEN_KEYS.iter().find_map(|key| table.attribute(key)))
+                to_length(PREFIX_LEN_KEYS.iter().find_map(|key| table.setting(key)))
             }
-            "DelimitedKeyPrefixRegionSplitPolicy" => before(table.attribute(DELIMITER_KEY)),
+            "DelimitedKeyPrefixRegionSplitPolicy" => before(table.setting(DELIMITER_KEY)),
             _ => None,
         };
-        let restriction = match table.attribute(RESTRICTION_KEY) {
-            Some("KeyPrefix") => to_length(table.attribute(RESTRICTION_LEN_KEY)),
-            Some("DelimitedKeyPrefix") => before(table.attribute(RESTRICTION_DELIMITER_KEY)),
+        let restriction = match table.setting(RESTRICTION_KEY) {
+            Some("KeyPrefix") => to_length(table.setting(RESTRICTION_LEN_KEY)),
+            Some("DelimitedKeyPrefix") => before(table.setting(RESTRICTION_DELIMITER_KEY)),
             _ => None,
         };
-        let initial_bytes = number(table, INITIAL_SIZE_KEY).or(options.initial_bytes);
+        let initial_bytes = table.positive_setting(&[INITIAL_SIZE_KEY]).or(options.initial_bytes);
         SplitPolicy {
             growth,
             bytes_max: bytes_max(table, options, random),
             initial_bytes: initial_bytes.unwrap_or_else(|| flush_bytes.saturating_mul(2)),
             sums_stores: table
-                .attribute(OVERALL_FILES_KEY)
+                .setting(OVERALL_FILES_KEY)
                 .map_or(options.sums_stores, |text| text.eq_ignore_ascii_case("true")),
             cuts: policy_cut.into_iter().chain(restriction).collect(),
         }
@@ -162,17 +163,13 @@ impl SplitPolicy {
 
 /// The size at which a region is split in the end; each has its own, a little more or less.
 fn bytes_max(table: &TableDescriptor, options: &SplitOptions, random: &dyn Random) -> u64 {
-    let bytes = number(table, "MAX_FILESIZE").unwrap_or(options.file_bytes_max);
-    let jitter = table.attribute(JITTER_KEY).and_then(|text| text.parse().ok());
+    let bytes = table.positive_setting(&["MAX_FILESIZE", FILE_BYTES_KEY]).unwrap_or(options.file_bytes_max);
+    let jitter = table.setting(JITTER_KEY).and_then(|text| text.parse().ok());
     let jitter: f64 = jitter.unwrap_or(options.file_bytes_jitter);
     // 53 bits are what a fraction holds.
     let chance = (random.next_u64() >> 11) as f64 / (1_u64 << 53) as f64;
     let differs = bytes as f64 * (chance - 0.5) * jitter;
     (bytes as f64 + differs).clamp(1.0, i64::MAX as f64) as u64
-}
-
-fn number(table: &TableDescriptor, key: &str) -> Option<u64> {
-    table.attribute(key)?.trim().parse().ok().filter(|number| *number > 0)
 }
 
 fn to_length(text: Option<&str>) -> Option<Cut> {
@@ -222,11 +219,21 @@ mod tests {
     }
 
     #[test]
+    fn every_policy_that_a_table_may_name_is_known() {
+        for class in cell::attribute::SPLIT_POLICIES {
+            let is_never = policy(&[("SPLIT_POLICY", class)]).bytes_max(1).is_none();
+            assert_eq!(is_never, class.ends_with("DisabledRegionSplitPolicy"), "{class}");
+        }
+    }
+
+    #[test]
     fn tables_go_before_settings() {
         let large =
             policy(&[("MAX_FILESIZE", "5000"), (INITIAL_SIZE_KEY, "70"), (OVERALL_FILES_KEY, "true")]);
         assert_eq!((large.bytes_max(1), large.bytes_max(2), large.sums_stores), (Some(70), Some(5000), true));
         assert_eq!(policy(&[("MAX_FILESIZE", "-1")]).bytes_max(2), Some(1000));
+        assert_eq!(policy(&[(FILE_BYTES_KEY, "2000")]).bytes_max(2), Some(2000));
+        assert_eq!(policy(&[(FILE_BYTES_KEY, "2000"), ("MAX_FILESIZE", "5000")]).bytes_max(2), Some(5000));
         let random = SeededRandom::new(3);
         let table = TableDescriptor::new(TableName::parse("t").unwrap());
         let options = SplitOptions { file_bytes_max: 1000, ..SplitOptions::default() };

@@ -5,6 +5,9 @@
 //! * A procedure that a client was told of is in the journal, until it has ended.
 //! * Of the procedures on one table one runs at a time, in the order in which they were submitted. While one on a
 //!   namespace runs, none on a table in it does.
+//! * A step that fails is repeated, with growing pauses, until it succeeds or its failure is final.
+//!   Then the procedure ends without success where that is possible (`rollback`), and waits where
+//!   it is not. The reason and the next attempt are in its [`Status`].
 //! * The same (nonce group, nonce) is the same procedure: a client that retries gets the first one's number.
 
 use std::collections::HashMap;
@@ -13,19 +16,19 @@ use std::time::Duration;
 
 use base::env::{Env, TaskClass};
 use cell::schema::TableName;
-use tokio::sync::{Mutex as AsyncMutex, RwLock, watch};
+use tokio::sync::{
+    Mutex as AsyncMutex, OwnedMutexGuard, OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock, watch,
+};
 use tracing::{error, info, warn};
-use wire::exception::JavaException;
+use wire::exception::{JavaException, class};
 
 use super::journal::Journal;
-use super::{Record, Subject, Work};
+use super::retry::{AbortRequest, Retry};
+use super::{Record, Subject, Waiting, Work};
 use crate::context::Context;
 
 /// How long the end of a procedure is remembered (HBase: `hbase.master.procedure.cleaner.evict.ttl`, 15 minutes).
 const REMEMBERED: Duration = Duration::from_secs(15 * 60);
-
-/// How long a step that failed for a reason outside the procedure waits before it is tried again.
-const RETRY_PAUSE: Duration = Duration::from_millis(200);
 
 /// Where a procedure stands.
 #[derive(Clone, Debug, PartialEq)]
@@ -47,6 +50,10 @@ pub struct Status {
     pub submitted_ms: u64,
     /// When it last moved, milliseconds since the epoch.
     pub updated_ms: u64,
+    /// Whether it has begun to act; before, it waits for others on the same table or namespace.
+    pub begun: bool,
+    /// Why it waits for another attempt, if it does.
+    pub waiting: Option<Waiting>,
 }
 
 /// Runs procedures.
@@ -71,6 +78,7 @@ struct Known {
     status: watch::Sender<Status>,
     ended_at: Option<Duration>,
     nonce: (u64, u64),
+    abort: Arc<AbortRequest>,
 }
 
 impl Executor {
@@ -178,10 +186,18 @@ impl Executor {
             progress: Progress::Running,
             submitted_ms: record.submitted_ms,
             updated_ms: record.submitted_ms,
+            begun: false,
+            waiting: None,
         };
+        let abort = Arc::new(AbortRequest::default());
         let turn = {
             let mut state = self.lock();
-            let known = Known { status: watch::Sender::new(status), ended_at: None, nonce: record.nonce };
+            let known = Known {
+                status: watch::Sender::new(status),
+                ended_at: None,
+                nonce: record.nonce,
+                abort: abort.clone(),
+            };
             state.known.insert(record.id, known);
             if record.nonce != (0, 0) {
                 state.by_nonce.insert(record.nonce, record.id);
@@ -190,19 +206,27 @@ impl Executor {
         };
         let executor = self.clone();
         self.env.spawn(TaskClass::Service, async move {
-            turn.hold(executor.run(record)).await;
+            let held = tokio::select! {
+                biased;
+                held = turn.take() => Some(held),
+                // One that was prepared by an earlier run has acted already.
+                () = abort.requested(), if !record.prepared => None,
+            };
+            executor.run(record, &abort).await;
+            drop(held);
         });
     }
 
-    async fn run(&self, mut record: Record) {
+    async fn run(&self, mut record: Record, abort: &AbortRequest) {
         let Some(context) = self.context.upgrade() else { return };
         let begun = self.env.clock.monotonic();
         context.instruments.note_begun(&record.work);
-        let outcome = self.carry_out(&context, &mut record).await;
+        let outcome = self.carry_out(&context, &mut record, abort).await;
+        context.namespace_quotas.release(record.id);
         let took = self.env.clock.monotonic().saturating_sub(begun);
         context.instruments.note_ended(&record.work, outcome.is_ok(), took);
         if let Err(exception) = &outcome {
-            info!(id = record.id, work = record.work.class_name(), %exception, "procedure refused");
+            info!(id = record.id, work = record.work.class_name(), %exception, "procedure ended without success");
         }
         if let Err(error) = self.journal.remove(record.id).await {
             // It will run again after a restart and find that all is done.
@@ -211,22 +235,97 @@ impl Executor {
         self.end(record.id, outcome.err());
     }
 
-    async fn carry_out(&self, context: &Context, record: &mut Record) -> Result<(), JavaException> {
+    async fn carry_out(
+        &self,
+        context: &Context,
+        record: &mut Record,
+        abort: &AbortRequest,
+    ) -> Result<(), JavaException> {
         if !record.prepared {
+            if abort.take() {
+                return Err(aborted(&record.work));
+            }
+            self.update(record.id, |status| status.begun = true);
             record.work.check(context).await?;
             record.work.prepare(context).await?;
+            context.namespace_quotas.reserve(context, record.id, &record.work)?;
             record.prepared = true;
             self.journal.put(record).await.map_err(|error| JavaException::io(error.to_string()))?;
         }
+        self.update(record.id, |status| status.begun = true);
+        let mut retry = Retry::default();
         loop {
-            match record.work.act(context).await {
-                Ok(()) => return Ok(()),
-                Err(exception) if exception.do_not_retry => return Err(exception),
-                Err(exception) => {
-                    warn!(id = record.id, %exception, pause = ?RETRY_PAUSE, "procedure step failed, tried again");
-                    self.env.clock.sleep(RETRY_PAUSE).await;
-                }
+            let Err(failure) = record.work.act(context).await else { return Ok(()) };
+            let is_final = failure.do_not_retry;
+            if is_final && self.ends_without_success(context, record).await {
+                return Err(failure);
             }
+            self.wait_for_attempt(record, &mut retry, (failure, is_final), abort).await;
+            if abort.take() && self.ends_without_success(context, record).await {
+                return Err(aborted(&record.work));
+            }
+        }
+    }
+
+    /// Whether a procedure could be ended without success.
+    async fn ends_without_success(&self, context: &Context, record: &Record) -> bool {
+        match record.work.end_without_success(context).await {
+            Ok(has_ended) => has_ended,
+            Err(error) => {
+                warn!(id = record.id, %error, "a procedure cannot be rolled back; retrying");
+                false
+            }
+        }
+    }
+
+    /// Waits until the next attempt, or until the procedure is to be aborted.
+    async fn wait_for_attempt(
+        &self,
+        record: &Record,
+        retry: &mut Retry,
+        (failure, is_final): (JavaException, bool),
+        abort: &AbortRequest,
+    ) {
+        let pause = retry.next_pause(is_final);
+        if retry.is_to_be_logged(self.env.clock.monotonic()) {
+            let (id, work, failures) = (record.id, record.work.class_name(), retry.failures());
+            warn!(id, work, subject = %record.work.subject(), %failure, failures, ?pause, "procedure step failed; retrying");
+        }
+        let pause_ms = pause.as_millis() as u64;
+        let next_attempt_ms = self.env.clock.now_ms() + pause_ms;
+        let waiting = Waiting { reason: failure, failures: retry.failures(), next_attempt_ms, pause_ms };
+        self.update(record.id, |status| status.waiting = Some(waiting));
+        tokio::select! {
+            () = self.env.clock.sleep(pause) => {}
+            () = abort.requested() => {}
+        }
+    }
+
+    /// Requests that procedure `id` ends without success, as HBase's `abort`: refused (`false`) if
+    /// it is not known, has ended, has begun and may not be interrupted, or cannot be aborted once
+    /// it has begun. An accepted request takes effect before the next attempt of a step.
+    pub fn abort(&self, id: u64, may_interrupt: bool) -> bool {
+        let state = self.lock();
+        let Some(known) = state.known.get(&id) else { return false };
+        let is_accepted = {
+            let status = known.status.borrow();
+            let can_be_aborted = !status.begun || may_interrupt && status.work.can_be_aborted();
+            status.progress == Progress::Running && can_be_aborted
+        };
+        if is_accepted {
+            info!(id, "procedure to be aborted");
+            known.abort.set();
+        }
+        is_accepted
+    }
+
+    fn update(&self, id: u64, change: impl FnOnce(&mut Status)) {
+        let updated_ms = self.env.clock.now_ms();
+        if let Some(known) = self.lock().known.get(&id) {
+            known.status.send_modify(|status| {
+                change(status);
+                status.updated_ms = updated_ms;
+            });
         }
     }
 
@@ -238,6 +337,7 @@ impl Executor {
             let updated_ms = self.env.clock.now_ms();
             known.status.send_modify(|status| {
                 status.progress = Progress::Finished(exception);
+                status.waiting = None;
                 status.updated_ms = updated_ms;
             });
         }
@@ -268,19 +368,28 @@ impl Turn {
     }
 
     // Lock order: namespace, then table.
-    async fn hold(&self, work: impl Future<Output = ()>) {
+    async fn take(self) -> Held {
         match self {
-            Turn::Namespace(namespace) => {
-                let _held = namespace.write().await;
-                work.await;
-            }
+            Turn::Namespace(namespace) => Held::Namespace { _whole: namespace.write_owned().await },
             Turn::Table { namespace, table } => {
-                let _shared = namespace.read().await;
-                let _held = table.lock().await;
-                work.await;
+                let shared = namespace.read_owned().await;
+                Held::Table { _shared: shared, _table: table.lock_owned().await }
             }
         }
     }
+}
+
+/// What a procedure holds while it runs.
+enum Held {
+    Table { _shared: OwnedRwLockReadGuard<()>, _table: OwnedMutexGuard<()> },
+    Namespace { _whole: OwnedRwLockWriteGuard<()> },
+}
+
+/// The outcome of a procedure that was aborted.
+fn aborted(work: &Work) -> JavaException {
+    let class = work.class_name();
+    let name = class.rsplit('.').next().unwrap_or(class);
+    JavaException::new(class::PROCEDURE_ABORTED, format!("{name} on {} was aborted", work.subject()))
 }
 
 impl State {

@@ -8,6 +8,8 @@
 //! * [`executor`]: runs procedures, one at a time per table, and remembers how they ended;
 //! * [`journal`]: where they are kept (rows of `master:store`, as HBase keeps them);
 //! * [`record`](mod@record): what is kept of one;
+//! * `retry`, `rollback`: how a step that failed is repeated, and what becomes of one that cannot
+//!   succeed;
 //! * one file for each kind of work.
 
 pub mod executor;
@@ -25,6 +27,8 @@ mod modify_table;
 mod namespace;
 mod record;
 mod restore;
+mod retry;
+mod rollback;
 mod snapshot;
 mod split_region;
 mod tidy;
@@ -34,6 +38,7 @@ mod truncate_table;
 pub use change::Change;
 pub use merge_regions::merged_of;
 pub use record::{Record, Unreadable};
+pub use retry::Waiting;
 pub use split_region::daughters_of;
 pub use transit::Transit;
 

@@ -32,7 +32,7 @@ pub(super) async fn check(
             "Cannot add or remove column families when the regions are not to be reopened",
         ));
     }
-    sanity::check_table(&new)
+    sanity::check_changed(&old, &new)
 }
 
 /// What the table becomes.

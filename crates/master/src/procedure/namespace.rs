@@ -4,6 +4,7 @@ use cell::schema::NamespaceDescriptor;
 use wire::exception::{JavaException, class};
 
 use crate::context::Context;
+use crate::namespace_quotas;
 use crate::namespaces::{self, RESERVED};
 
 /// There must be none of that name.
@@ -12,6 +13,7 @@ pub(super) async fn check_create(
     namespace: &NamespaceDescriptor,
 ) -> Result<(), JavaException> {
     context.namespaces.wait_loaded().await;
+    namespace_quotas::check_settings(namespace)?;
     match context.namespaces.get(&namespace.name) {
         Ok(_) => Err(JavaException::new(
             class::NAMESPACE_EXISTS,
@@ -34,6 +36,7 @@ pub(super) async fn check_modify(
     namespace: &NamespaceDescriptor,
 ) -> Result<(), JavaException> {
     context.namespaces.wait_loaded().await;
+    namespace_quotas::check_settings(namespace)?;
     context.namespaces.get(&namespace.name).map(|_| ())
 }
 

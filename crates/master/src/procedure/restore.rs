@@ -12,9 +12,10 @@ use wire::meta::TableState;
 
 use super::Plan;
 use super::bring_up::bring_up;
+use crate::chores::snapshots;
 use crate::context::Context;
 use crate::tables::failed;
-use crate::{refusal, sanity};
+use crate::{limits, refusal, sanity};
 
 /// The snapshot must be there, and the new table not; its namespace must be.
 pub(super) async fn check_clone(
@@ -27,7 +28,15 @@ pub(super) async fn check_clone(
     if context.meta.table_state(table).await?.is_some() {
         return Err(refusal::table_exists(table));
     }
-    sanity::check_table(&manifest.table)
+    sanity::check_snapshot_table(None, &manifest.table)?;
+    check_limits(&manifest, table)
+}
+
+/// The names of the table's regions and of its links must fit.
+fn check_limits(manifest: &Manifest, table: &TableName) -> Result<(), JavaException> {
+    let regions: Vec<_> = manifest.regions.iter().map(|region| renamed(&region.info, table)).collect();
+    limits::check_regions(&regions)?;
+    limits::check_links(&links(manifest, table)?)
 }
 
 /// The snapshot must be there and of this table, which must be disabled.
@@ -45,7 +54,11 @@ pub(super) async fn check_restore(
         )));
     }
     match context.meta.table_state(table).await? {
-        Some(TableState::Disabled) => sanity::check_table(&manifest.table),
+        Some(TableState::Disabled) => {
+            let current = context.tables.descriptor(table);
+            sanity::check_snapshot_table(current.as_deref(), &manifest.table)?;
+            check_limits(&manifest, table)
+        }
         Some(_) => Err(JavaException::unsupported(format!(
             "Table '{table}' must be disabled in order to perform a restore operation."
         ))),
@@ -59,6 +72,7 @@ pub(super) async fn plan(
     table: &TableName,
     snapshot: &str,
 ) -> Result<Plan, JavaException> {
+    check_not_expired(context, snapshot).await?;
     let manifest = manifest(context, snapshot).await?;
     let regions = manifest.regions.iter().map(|region| renamed(&region.info, table)).collect();
     Ok(Plan { table: Box::new(TableDescriptor { name: table.clone(), ..manifest.table }), regions })
@@ -97,6 +111,18 @@ pub(super) async fn restore(
     }
     tables.put((*plan.table).clone(), TableState::Disabled);
     Ok(())
+}
+
+/// A snapshot whose time to live has expired is about to be removed. One that a procedure uses
+/// already is not: the cleaner waits for it.
+async fn check_not_expired(context: &Context, snapshot: &str) -> Result<(), JavaException> {
+    let (fs, root) = (context.tables.fs(), context.tables.root());
+    match root.find_snapshot(fs, snapshot).await.map_err(failed)? {
+        Some(found) if snapshots::is_expired(&found, context.env.clock.now_ms()) => {
+            Err(refusal::snapshot_expired(snapshot))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// What a snapshot holds, without regions that are served by nobody.

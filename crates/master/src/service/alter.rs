@@ -16,6 +16,7 @@ pub(super) async fn modify(
     let table = TableDescriptor::try_from(&request.table_schema).map_err(refusal::bad_schema)?;
     // The name of the request is the one that counts; clients send the same twice.
     let mut table = TableDescriptor { name: table_name(&request.table_name)?, ..table };
+    table.merge_configuration();
     table.families.values_mut().for_each(FamilyDescriptor::complete);
     let work = Work::ModifyTable {
         table: table.name.clone(),

@@ -7,14 +7,16 @@ use wire::exception::Answer;
 
 use crate::master::Master;
 use crate::procedure::Work;
-use crate::refusal;
+use crate::{limits, refusal};
 
 /// `CreateNamespace`.
 pub(super) async fn create(
     master: &Master,
     request: proto::CreateNamespaceRequest,
 ) -> Answer<proto::CreateNamespaceResponse> {
-    let work = Work::CreateNamespace(namespace(&request.namespace_descriptor)?);
+    let new = namespace(&request.namespace_descriptor)?;
+    limits::check_namespace_name(&new.name)?;
+    let work = Work::CreateNamespace(new);
     let proc_id = master.submit_checked(work, (request.nonce_group(), request.nonce())).await?;
     Ok(proto::CreateNamespaceResponse { proc_id: Some(proc_id) })
 }

@@ -44,10 +44,12 @@ pub(super) async fn list(
 }
 
 fn message(id: u64, status: &Status) -> proto::Procedure {
-    let (state, exception) = match &status.progress {
-        Progress::Running => (proto::ProcedureState::Runnable, None),
-        Progress::Finished(None) => (proto::ProcedureState::Success, None),
-        Progress::Finished(Some(exception)) => (proto::ProcedureState::Rolledback, Some(exception.into())),
+    use proto::ProcedureState::{Rolledback, Runnable, Success, WaitingTimeout};
+    let (state, exception) = match (&status.progress, &status.waiting) {
+        (Progress::Running, None) => (Runnable, None),
+        (Progress::Running, Some(waiting)) => (WaitingTimeout, Some(&waiting.reason)),
+        (Progress::Finished(None), _) => (Success, None),
+        (Progress::Finished(Some(exception)), _) => (Rolledback, Some(exception)),
     };
     proto::Procedure {
         class_name: status.work.class_name().to_string(),
@@ -55,9 +57,23 @@ fn message(id: u64, status: &Status) -> proto::Procedure {
         submitted_time: status.submitted_ms,
         last_update: status.updated_ms,
         state: state as i32,
-        exception,
+        // The next attempt is this many milliseconds after the last update.
+        timeout: status.waiting.as_ref().map(|waiting| u32::try_from(waiting.pause_ms).unwrap_or(u32::MAX)),
+        exception: exception.map(Into::into),
+        locked: Some(status.begun && status.progress == Progress::Running),
+        executed: Some(status.begun),
         ..proto::Procedure::default()
     }
+}
+
+/// `AbortProcedure`: whether the request was accepted.
+pub(super) async fn abort(
+    master: &Master,
+    request: proto::AbortProcedureRequest,
+) -> Answer<proto::AbortProcedureResponse> {
+    let may_interrupt = request.may_interrupt_if_running();
+    let is_procedure_aborted = master.procedures().abort(request.proc_id, may_interrupt);
+    Ok(proto::AbortProcedureResponse { is_procedure_aborted })
 }
 
 /// `GetLocks`: procedures take turns by table and hold no locks that outlive them.

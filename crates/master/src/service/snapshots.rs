@@ -13,8 +13,8 @@ use super::procedures::EXPECTED_TIMEOUT_MS;
 use crate::master::Master;
 use crate::procedure::Work;
 use crate::procedure::executor::Progress;
-use crate::refusal;
 use crate::tables::failed;
+use crate::{limits, refusal};
 
 /// `Snapshot`: takes one.
 pub(super) async fn take(
@@ -39,10 +39,13 @@ pub(super) async fn take(
 fn check_names(snapshot: &SnapshotDescription) -> Answer<TableName> {
     let illegal = |error: cell::schema::IllegalName| JavaException::do_not_retry(error.to_string());
     TableName::new(cell::schema::DEFAULT_NAMESPACE, &snapshot.name).map_err(illegal)?;
+    limits::check_snapshot_name(&snapshot.name)?;
     if snapshot.table().is_empty() {
         return Err(JavaException::do_not_retry(format!("Snapshot '{}' names no table", snapshot.name)));
     }
-    TableName::parse(snapshot.table()).map_err(illegal)
+    let table = TableName::parse(snapshot.table()).map_err(illegal)?;
+    limits::check_table_name(&table)?;
+    Ok(table)
 }
 
 /// `GetCompletedSnapshots`.

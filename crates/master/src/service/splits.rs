@@ -7,7 +7,7 @@ use wire::exception::{Answer, JavaException};
 
 use crate::master::Master;
 use crate::procedure::{Work, check_merge_asked, daughters_of, split_row_of};
-use crate::refusal;
+use crate::{limits, refusal};
 
 /// `SplitRegion`.
 pub(super) async fn split(
@@ -42,7 +42,10 @@ pub(super) async fn submit_split(
     let parent = known.map_or_else(|| asked.clone(), |(region, _)| region);
     let split_row = split_row_of(context, &parent, split_row).await?;
     let daughters = Box::new(daughters_of(&parent, &split_row, context.env.clock.now_ms()));
-    master.submit(Work::SplitRegion { parent, daughters }, nonce).await
+    limits::check_regions(&*daughters)?;
+    let work = Work::SplitRegion { parent, daughters };
+    context.namespace_quotas.check(context, &work)?;
+    master.submit(work, nonce).await
 }
 
 /// `MergeTableRegions`.

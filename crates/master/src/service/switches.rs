@@ -1,5 +1,7 @@
 //! Switches: of splits and merges; and of what this master has not, each answered off, or on where the thing happens anyway.
 
+use std::time::Duration;
+
 use wire::exception::{Answer, JavaException};
 
 use crate::master::Master;
@@ -7,6 +9,9 @@ use crate::procedure::Work;
 
 /// The balancer is never switched off; with one server it finds nothing to do.
 pub(super) const BALANCER_ON: bool = true;
+
+/// The pause between two checks whether a removal of snapshots has ended.
+const CLEANUP_POLL: Duration = Duration::from_millis(10);
 
 /// `IsMasterInMaintenanceMode`: there is no such mode.
 pub(super) async fn maintenance_mode(
@@ -59,10 +64,25 @@ pub(super) async fn normalizer(
     Ok(proto::IsNormalizerEnabledResponse { enabled: false })
 }
 
-/// `IsSnapshotCleanupEnabled`: snapshots are kept until they are deleted.
+/// `IsSnapshotCleanupEnabled`.
 pub(super) async fn snapshot_cleanup(
-    _: &Master,
+    master: &Master,
     _: proto::IsSnapshotCleanupEnabledRequest,
 ) -> Answer<proto::IsSnapshotCleanupEnabledResponse> {
-    Ok(proto::IsSnapshotCleanupEnabledResponse { enabled: false })
+    let enabled = master.context().switches.cleans_snapshots();
+    Ok(proto::IsSnapshotCleanupEnabledResponse { enabled })
+}
+
+/// `SwitchSnapshotCleanup`: what the switch was. With `synchronous` a removal that has begun is
+/// waited for.
+pub(super) async fn set_snapshot_cleanup(
+    master: &Master,
+    request: proto::SetSnapshotCleanupRequest,
+) -> Answer<proto::SetSnapshotCleanupResponse> {
+    let set = master.context().switches.clean_snapshots(request.enabled).await;
+    let prev_snapshot_cleanup = set.map_err(|error| JavaException::io(error.to_string()))?;
+    while request.synchronous() && !request.enabled && master.snapshot_cleaner().turn.is_running() {
+        master.context().env.clock.sleep(CLEANUP_POLL).await;
+    }
+    Ok(proto::SetSnapshotCleanupResponse { prev_snapshot_cleanup })
 }

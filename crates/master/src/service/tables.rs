@@ -7,7 +7,7 @@ use super::names::Names;
 use crate::master::Master;
 use crate::procedure::{Plan, Work};
 use crate::tables::regions_between;
-use crate::{refusal, sanity};
+use crate::{limits, refusal, sanity};
 
 /// `CreateTable`: checked at once, then a procedure.
 pub(super) async fn create(
@@ -15,7 +15,9 @@ pub(super) async fn create(
     request: proto::CreateTableRequest,
 ) -> Answer<proto::CreateTableResponse> {
     let mut table = TableDescriptor::try_from(&request.table_schema).map_err(refusal::bad_schema)?;
+    table.merge_configuration();
     table.families.values_mut().for_each(cell::schema::FamilyDescriptor::complete);
+    limits::check_table_name(&table.name)?;
     sanity::check_table(&table)?;
     sanity::check_split_keys(&request.split_keys)?;
     // HBase's master notes here how the table's files are tracked; clients see it in the descriptor.
@@ -24,6 +26,7 @@ pub(super) async fn create(
         .entry("hbase.store.file-tracker.impl".into())
         .or_insert_with(|| bytes::Bytes::from_static(b"DEFAULT"));
     let regions = regions_between(&table.name, &request.split_keys, master.context().env.clock.now_ms());
+    limits::check_regions(&regions)?;
     let work = Work::CreateTable(Plan { table: Box::new(table), regions });
     let proc_id = master.submit_checked(work, (request.nonce_group(), request.nonce())).await?;
     Ok(proto::CreateTableResponse { proc_id: Some(proc_id) })

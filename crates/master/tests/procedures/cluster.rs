@@ -58,6 +58,15 @@ pub struct Cluster {
 impl Cluster {
     /// Starts a cluster on what the file system holds; `Err` in words.
     pub async fn start(env: &Env, fs: Arc<dyn FileSystem>) -> Result<Cluster, String> {
+        Cluster::start_as(env, fs, false).await
+    }
+
+    /// The same with `hbase.quota.enabled`.
+    pub async fn start_with_quotas(env: &Env, fs: Arc<dyn FileSystem>) -> Result<Cluster, String> {
+        Cluster::start_as(env, fs, true).await
+    }
+
+    async fn start_as(env: &Env, fs: Arc<dyn FileSystem>, quotas_enabled: bool) -> Result<Cluster, String> {
         let root = RootDir::new(fs::FilePath::root());
         let name = |port| ServerName { host: "h".into(), port, start_code: env.clock.now_ms() };
         root.open_or_create(&*fs, &*env.random).await.map_err(text)?;
@@ -94,7 +103,7 @@ impl Cluster {
             server_name: name(1),
             info_port: 0,
             cluster_id: "c".into(),
-            quotas_enabled: false,
+            quotas_enabled,
             on_stop: Box::new(|_| ()),
             switches: Switches::new(store.region().clone()),
             chores: ChoreOptions::default(),
@@ -127,7 +136,12 @@ impl Cluster {
     /// Waits until no procedure is at work.
     pub async fn settle(&self) {
         let until = self.env.clock.monotonic() + PATIENCE;
-        let runs = |procedure: &proto::Procedure| procedure.state == proto::ProcedureState::Runnable as i32;
+        let runs = |procedure: &proto::Procedure| {
+            matches!(
+                procedure.state(),
+                proto::ProcedureState::Runnable | proto::ProcedureState::WaitingTimeout
+            )
+        };
         loop {
             let all = self.master.get_procedures(proto::GetProceduresRequest {}).await.unwrap().procedure;
             match all.iter().find(|procedure| runs(procedure)) {

@@ -9,6 +9,8 @@
 
 mod alter;
 mod cluster;
+mod failures;
+mod limits;
 mod namespaces;
 mod snapshots;
 mod splits;

@@ -128,6 +128,10 @@ classes! {
     UNKNOWN_SNAPSHOT = "snapshot.UnknownSnapshotException", give_up;
     /// Some regions of the table are not open.
     TABLE_PARTIALLY_OPEN = "snapshot.TablePartiallyOpenException", give_up;
+    /// The snapshot's time to live has expired.
+    SNAPSHOT_TTL_EXPIRED = "snapshot.SnapshotTTLExpiredException", give_up;
+    /// A procedure was aborted; exists in server jars, other clients see a plain `IOException`.
+    PROCEDURE_ABORTED = "procedure2.ProcedureAbortedException", retry;
     /// No such replication peer.
     REPLICATION_PEER_NOT_FOUND = "ReplicationPeerNotFoundException", give_up;
     /// A quota does not allow this.

@@ -140,6 +140,10 @@ service! {
         "RunCleanerChore" run_cleaner_chore(RunCleanerChoreRequest) -> RunCleanerChoreResponse;
         /// Allows or forbids removing files that nobody needs any more.
         "SetCleanerChoreRunning" set_cleaner_chore_running(SetCleanerChoreRunningRequest) -> SetCleanerChoreRunningResponse;
+        /// Ends a procedure without success, if that is possible.
+        "AbortProcedure" abort_procedure(AbortProcedureRequest) -> AbortProcedureResponse;
+        /// Allows or forbids removing expired snapshots.
+        "SwitchSnapshotCleanup" switch_snapshot_cleanup(SetSnapshotCleanupRequest) -> SetSnapshotCleanupResponse;
     }
     refused {
         "OfflineRegion" (OfflineRegionRequest) -> OfflineRegionResponse;
@@ -149,9 +153,7 @@ service! {
         "Normalize" (NormalizeRequest) -> NormalizeResponse;
         "SetNormalizerRunning" (SetNormalizerRunningRequest) -> SetNormalizerRunningResponse;
         "ExecMasterService" (CoprocessorServiceRequest) -> CoprocessorServiceResponse;
-        "SwitchSnapshotCleanup" (SetSnapshotCleanupRequest) -> SetSnapshotCleanupResponse;
         "ExecProcedureWithRet" (ExecProcedureRequest) -> ExecProcedureResponse;
-        "AbortProcedure" (AbortProcedureRequest) -> AbortProcedureResponse;
         "AddReplicationPeer" (AddReplicationPeerRequest) -> AddReplicationPeerResponse;
         "RemoveReplicationPeer" (RemoveReplicationPeerRequest) -> RemoveReplicationPeerResponse;
         "EnableReplicationPeer" (EnableReplicationPeerRequest) -> EnableReplicationPeerResponse;

@@ -213,6 +213,9 @@ async fn describe(session: &mut Session, mut arguments: Arguments) -> Result<Out
     printer.footer(table.families.len() as u64)?;
     // HBase tells the table's quotas here, or this.
     printer.line("Quota is disabled")?;
+    if let Some(note) = schema::without_effect(&table) {
+        printer.line(&note)?;
+    }
     Ok(Outcome::Done)
 }
 

@@ -189,13 +189,13 @@ fn switch_type(arguments: &mut Arguments) -> Result<MasterSwitchType> {
     }
 }
 
-fn flag(arguments: &mut Arguments) -> Result<bool> {
+pub(super) fn flag(arguments: &mut Arguments) -> Result<bool> {
     let value = arguments.required("true or false")?;
     value.boolean().ok_or_else(|| ShellError::Usage(format!("{value} is neither true nor false")))
 }
 
 /// A flag, in a line of its own and as the command's value.
-fn show(session: &mut Session, flag: bool) -> Result<Outcome> {
+pub(super) fn show(session: &mut Session, flag: bool) -> Result<Outcome> {
     session.printer.line(&flag.to_string())?;
     Ok(Outcome::Value(flag.to_string()))
 }

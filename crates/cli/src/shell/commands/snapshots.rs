@@ -4,7 +4,7 @@ use cell::schema::TableName;
 use proto::SnapshotDescription;
 use wire::meta::TableState;
 
-use super::{Arity, Command, Group, Outcome, pattern};
+use super::{Arity, Command, Group, Outcome, pattern, regions};
 use crate::shell::arguments::{Arguments, table_name};
 use crate::shell::error::{Result, ShellError};
 use crate::shell::session::Session;
@@ -63,6 +63,22 @@ pub(super) const GROUP: Group = Group {
             summary: "Remove a snapshot; tables made out of it stay",
             usage: "  grampus> delete_snapshot 's1'",
             run: |session, arguments| Box::pin(delete(session, arguments)),
+        },
+        Command {
+            name: "snapshot_cleanup_switch",
+            arity: Arity::exactly(1),
+            aliases: &[],
+            summary: "Have snapshots removed when their time to live has expired, or not; shows what was",
+            usage: "  grampus> snapshot_cleanup_switch true\n  grampus> snapshot_cleanup_switch false",
+            run: |session, arguments| Box::pin(switch_cleanup(session, arguments)),
+        },
+        Command {
+            name: "snapshot_cleanup_enabled",
+            arity: Arity::exactly(0),
+            aliases: &[],
+            summary: "Show whether snapshots are removed when their time to live has expired",
+            usage: "  grampus> snapshot_cleanup_enabled",
+            run: |session, arguments| Box::pin(is_cleanup_enabled(session, arguments)),
         },
     ],
 };
@@ -164,4 +180,17 @@ async fn delete(session: &mut Session, mut arguments: Arguments) -> Result<Outco
     arguments.finish()?;
     session.client.admin().delete_snapshot(&name).await?;
     Ok(Outcome::Done)
+}
+
+async fn switch_cleanup(session: &mut Session, mut arguments: Arguments) -> Result<Outcome> {
+    let enable = regions::flag(&mut arguments)?;
+    arguments.finish()?;
+    let was = session.client.admin().enable_snapshot_cleanup(enable).await?;
+    regions::show(session, was)
+}
+
+async fn is_cleanup_enabled(session: &mut Session, arguments: Arguments) -> Result<Outcome> {
+    arguments.finish()?;
+    let is_enabled = session.client.admin().is_snapshot_cleanup_enabled().await?;
+    regions::show(session, is_enabled)
 }

@@ -39,6 +39,8 @@ impl MasterPages {
             Column::text("State"),
             Column::number("Submitted"),
             Column::number("Took").titled("Until now, if it runs"),
+            Column::text("Waits because").titled("The exception of the last attempt"),
+            Column::number("Next attempt"),
         ];
         Table::new(heading, columns)
             .with_rows(procedures.iter().map(|(id, status)| values(*id, status, now_ms)))
@@ -48,19 +50,27 @@ impl MasterPages {
 fn values(id: u64, status: &Status, now_ms: u64) -> Vec<Value> {
     let class = status.work.class_name();
     let name = class.rsplit('.').next().unwrap_or(class);
+    let waiting = status.waiting.as_ref();
     let end_ms = if status.progress == Progress::Running { now_ms } else { status.updated_ms };
     vec![
         Value::id(id.to_string()),
         Value::text(name.strip_suffix("Procedure").unwrap_or(name)).titled(class),
         Value::key(status.work.subject().to_string().as_bytes()),
-        state(&status.progress),
+        state(status),
         Value::ago(status.submitted_ms, now_ms),
         Value::duration(end_ms.saturating_sub(status.submitted_ms)),
+        waiting.map_or_else(|| Value::text(""), |waiting| Value::text(waiting.reason.to_string())),
+        waiting.map_or_else(
+            || Value::text(""),
+            |waiting| Value::duration(waiting.next_attempt_ms.saturating_sub(now_ms)),
+        ),
     ]
 }
 
-fn state(progress: &Progress) -> Value {
-    match progress {
+fn state(status: &Status) -> Value {
+    match &status.progress {
+        Progress::Running if status.waiting.is_some() => Value::text("WAITING").at(Level::Bad),
+        Progress::Running if !status.begun => Value::text("QUEUED"),
         Progress::Running => Value::text("RUNNING").at(Level::Warning),
         Progress::Finished(None) => Value::text("SUCCESS").at(Level::Good),
         Progress::Finished(Some(exception)) => {

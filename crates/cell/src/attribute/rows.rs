@@ -1,0 +1,162 @@
+//! The rows: one per key.
+
+use super::Attribute;
+use super::Form::{self, Boolean, Decimal, Exactly, Integer, IntegerOr, OneOf, Text};
+use super::Scope::{self, Both, Family, Table};
+use super::Treatment::{self, Compatibility, Honoured, Refused};
+
+const INT_MAX: i64 = i32::MAX as i64;
+
+/// HBase's split policies.
+pub const SPLIT_POLICIES: &[&str] = &[
+    "org.apache.hadoop.hbase.regionserver.BusyRegionSplitPolicy",
+    "org.apache.hadoop.hbase.regionserver.ConstantSizeRegionSplitPolicy",
+    "org.apache.hadoop.hbase.regionserver.DelimitedKeyPrefixRegionSplitPolicy",
+    "org.apache.hadoop.hbase.regionserver.DisabledRegionSplitPolicy",
+    "org.apache.hadoop.hbase.regionserver.IncreasingToUpperBoundRegionSplitPolicy",
+    "org.apache.hadoop.hbase.regionserver.KeyPrefixRegionSplitPolicy",
+    "org.apache.hadoop.hbase.regionserver.SteppingSplitPolicy",
+];
+/// The store engines of HBase that are built in.
+pub const STORE_ENGINES: &[&str] = &[
+    "org.apache.hadoop.hbase.regionserver.DefaultStoreEngine",
+    "org.apache.hadoop.hbase.regionserver.DateTieredStoreEngine",
+];
+/// The compaction policies of HBase that are built in.
+pub const COMPACTION_POLICIES: &[&str] = &[
+    "org.apache.hadoop.hbase.regionserver.compactions.ExploringCompactionPolicy",
+    "org.apache.hadoop.hbase.regionserver.compactions.RatioBasedCompactionPolicy",
+    FIFO_POLICY,
+];
+/// The compaction policy that only drops expired files.
+pub const FIFO_POLICY: &str = "org.apache.hadoop.hbase.regionserver.compactions.FIFOCompactionPolicy";
+/// HBase's flush policies.
+const FLUSH_POLICIES: &[&str] = &[
+    "org.apache.hadoop.hbase.regionserver.FlushAllStoresPolicy",
+    "org.apache.hadoop.hbase.regionserver.FlushAllLargeStoresPolicy",
+    "org.apache.hadoop.hbase.regionserver.FlushNonSloppyStoresFirstPolicy",
+];
+
+const fn row(
+    name: &'static str,
+    scope: Scope,
+    form: Form,
+    treatment: Treatment,
+    doc: &'static str,
+) -> Attribute {
+    Attribute { name, scope, form, treatment, doc }
+}
+
+/// Every key that HBase 2.5, 2.6 or 3.0 gives a meaning to and this server accepts, and those that
+/// it refuses for a reason of their own.
+///
+/// Source: HBase `TableDescriptorBuilder`, `ColumnFamilyDescriptorBuilder`, and the classes that read
+/// a store's or a region's configuration.
+#[rustfmt::skip]
+pub const ATTRIBUTES: &[Attribute] = &[
+    // Families: what is kept.
+    row("VERSIONS", Family, Integer(1, INT_MAX), Honoured, "Versions of a cell that are kept."),
+    row("MIN_VERSIONS", Family, Integer(0, INT_MAX), Honoured, "Versions that are kept although `TTL` has expired."),
+    row("TTL", Family, IntegerOr(1, INT_MAX, "FOREVER"), Honoured, "Time to live in seconds; 2147483647 keeps cells forever."),
+    row("KEEP_DELETED_CELLS", Family, OneOf(&["FALSE", "TRUE", "TTL"]), Honoured, "Whether reads of the past see deleted cells."),
+    row("NEW_VERSION_BEHAVIOR", Family, Boolean, Honoured, "Whether a delete hides only cells that were written before it."),
+    // Families: files.
+    row("BLOCKSIZE", Family, Integer(1, INT_MAX), Honoured, "Bytes of a data block before encoding."),
+    row("BLOOMFILTER", Family, OneOf(&["NONE", "ROW", "ROWCOL", "ROWPREFIX_FIXED_LENGTH"]), Honoured, "What Bloom filters contain."),
+    row("RowPrefixBloomFilter.prefix_length", Both, Integer(1, 32766), Honoured, "Prefix length of `ROWPREFIX_FIXED_LENGTH`."),
+    row("COMPRESSION", Family, OneOf(&["NONE", "GZ", "SNAPPY", "LZ4", "ZSTD"]), Honoured, "Compression of files."),
+    row("COMPRESSION_COMPACT", Family, OneOf(&["NONE", "GZ", "SNAPPY", "LZ4", "ZSTD"]), Honoured, "Compression of files that compactions write."),
+    row("COMPRESSION_COMPACT_MAJOR", Family, OneOf(&["NONE", "GZ", "SNAPPY", "LZ4", "ZSTD"]), Honoured, "The same, for major compactions."),
+    row("COMPRESSION_COMPACT_MINOR", Family, OneOf(&["NONE", "GZ", "SNAPPY", "LZ4", "ZSTD"]), Honoured, "The same, for minor compactions."),
+    row("DATA_BLOCK_ENCODING", Family, OneOf(&["NONE", "PREFIX", "DIFF", "FAST_DIFF", "ROW_INDEX_V1"]), Honoured, "Encoding of data blocks."),
+    row("COMPRESS_TAGS", Family, Boolean, Honoured, "Whether tags are compressed in encoded blocks."),
+    row("COLUMN_SIDECAR", Family, Boolean, Honoured, "Whether files have a column sidecar (`docs/formats/sidecar.md`)."),
+    row("INDEX_BLOCK_ENCODING", Family, Text, Refused(&["NONE"]), "Encoded index blocks are not written."),
+    row("hbase.store.file-tracker.impl", Both, Text, Refused(&["DEFAULT"]), "The files of a store are those in its directory."),
+    // Families: the block cache.
+    row("IN_MEMORY", Family, Boolean, Honoured, "Whether data blocks have a share of the block cache of their own."),
+    row("BLOCKCACHE", Family, Boolean, Honoured, "Whether data blocks are cached when they are read."),
+    row("CACHE_DATA_ON_WRITE", Family, Boolean, Honoured, "Whether flushes cache data blocks."),
+    row("CACHE_INDEX_ON_WRITE", Family, Boolean, Honoured, "Whether written index blocks are cached."),
+    row("CACHE_BLOOMS_ON_WRITE", Family, Boolean, Honoured, "Whether written Bloom filter blocks are cached."),
+    row("EVICT_BLOCKS_ON_CLOSE", Family, Boolean, Honoured, "Whether blocks are evicted when a region closes."),
+    row("PREFETCH_BLOCKS_ON_OPEN", Family, Boolean, Honoured, "Whether blocks are cached when a file is opened."),
+    // Families: compatibility.
+    row("IN_MEMORY_COMPACTION", Family, OneOf(&["NONE", "BASIC", "EAGER", "ADAPTIVE"]), Compatibility(&["NONE"]), "Memstores are not compacted in memory."),
+    row("REPLICATION_SCOPE", Family, Integer(0, 1), Compatibility(&["0"]), "There are no replication peers."),
+    row("DFS_REPLICATION", Family, Integer(0, 32767), Compatibility(&["0", "1"]), "Files have one copy, on the local disk."),
+    row("STORAGE_POLICY", Family, OneOf(&["HOT", "WARM", "COLD", "ONE_SSD", "ALL_SSD", "ALL_NVDIMM", "LAZY_PERSIST", "PROVIDED"]), Compatibility(&["HOT"]), "There is one kind of storage."),
+    // Families: what is not done.
+    row("ENCRYPTION", Family, Text, Refused(&[]), "Files are not encrypted."),
+    row("ENCRYPTION_KEY", Family, Text, Refused(&[]), "Files are not encrypted."),
+    row("IS_MOB", Family, Text, Refused(&["false"]), "Large values are not moved to files of their own."),
+    row("MOB_THRESHOLD", Family, Text, Refused(&["102400"]), "Large values are not moved to files of their own."),
+    row("MOB_COMPACT_PARTITION_POLICY", Family, Text, Refused(&["DAILY"]), "Large values are not moved to files of their own."),
+    // Tables.
+    row("READONLY", Table, Boolean, Honoured, "Whether writes are rejected."),
+    row("DURABILITY", Table, OneOf(&["USE_DEFAULT", "SKIP_WAL", "ASYNC_WAL", "SYNC_WAL", "FSYNC_WAL"]), Honoured, "Durability of writes that do not state one; `ASYNC_WAL` waits like `SYNC_WAL`."),
+    row("MEMSTORE_FLUSHSIZE", Table, Integer(-1, i64::MAX), Honoured, "Memstore bytes at which a region is flushed; -1 uses the server's setting."),
+    row("hbase.hregion.memstore.flush.size", Table, Integer(1, i64::MAX), Honoured, "The same; `MEMSTORE_FLUSHSIZE` overrides it."),
+    row("COMPACTION_ENABLED", Table, Boolean, Honoured, "Whether files are compacted."),
+    row("hbase.table.sanity.checks", Table, Boolean, Honoured, "Whether HBase's recommended ranges are checked."),
+    row("coprocessor$N", Table, Text, Honoured, "`AggregateImplementation` and `MultiRowMutationEndpoint` are built in; other classes are refused."),
+    // Tables: splits and merges.
+    row("SPLIT_ENABLED", Table, Boolean, Honoured, "Whether regions may be split."),
+    row("MERGE_ENABLED", Table, Boolean, Honoured, "Whether regions may be merged."),
+    row("SPLIT_POLICY", Table, Exactly(SPLIT_POLICIES), Honoured, "When regions are split. `BusyRegionSplitPolicy` counts sizes only."),
+    row("hbase.regionserver.region.split.policy", Table, Exactly(SPLIT_POLICIES), Honoured, "The same; `SPLIT_POLICY` overrides it."),
+    row("MAX_FILESIZE", Table, Integer(-1, i64::MAX), Honoured, "Bytes at which a region is split; -1 uses the server's setting."),
+    row("hbase.hregion.max.filesize", Table, Integer(1, i64::MAX), Honoured, "The same; `MAX_FILESIZE` overrides it."),
+    row("hbase.hregion.max.filesize.jitter", Table, Decimal(0.0, 1.0), Honoured, "The part of these bytes by which regions differ."),
+    row("hbase.hregion.split.overallfiles", Table, Boolean, Honoured, "Whether the sizes of a region's families are added up."),
+    row("hbase.increasing.policy.initial.size", Table, Integer(1, i64::MAX), Honoured, "Bytes at which the first region of a table is split."),
+    row("KeyPrefixRegionSplitPolicy.prefix_length", Table, Integer(0, INT_MAX), Honoured, "Prefix length of `KeyPrefixRegionSplitPolicy`."),
+    row("prefix_split_key_policy.prefix_length", Table, Integer(0, INT_MAX), Honoured, "The same, by its older name."),
+    row("DelimitedKeyPrefixRegionSplitPolicy.delimiter", Table, Text, Honoured, "Delimiter of `DelimitedKeyPrefixRegionSplitPolicy`."),
+    row("hbase.regionserver.region.split_restriction.type", Table, Exactly(&["None", "KeyPrefix", "DelimitedKeyPrefix"]), Honoured, "Which rows stay in one region."),
+    row("hbase.regionserver.region.split_restriction.prefix_length", Table, Integer(0, INT_MAX), Honoured, "Prefix length of `KeyPrefix`."),
+    row("hbase.regionserver.region.split_restriction.delimiter", Table, Text, Honoured, "Delimiter of `DelimitedKeyPrefix`."),
+    // Compactions.
+    row("hbase.hstore.engine.class", Both, Exactly(STORE_ENGINES), Honoured, "The store engine."),
+    row("hbase.hstore.defaultengine.compactionpolicy.class", Both, Exactly(COMPACTION_POLICIES), Honoured, "How the files of a compaction are selected."),
+    row("hbase.hstore.compaction.min", Both, Integer(0, INT_MAX), Honoured, "Minimum number of files of a compaction; less than 2 means 2."),
+    row("hbase.hstore.compactionThreshold", Both, Integer(0, INT_MAX), Honoured, "The same, by its older name."),
+    row("hbase.hstore.compaction.max", Both, Integer(0, INT_MAX), Honoured, "Maximum number of files of a compaction."),
+    row("hbase.hstore.compaction.min.size", Both, Integer(0, i64::MAX), Honoured, "Bytes below which a file is always selected."),
+    row("hbase.hstore.compaction.max.size", Both, Integer(0, i64::MAX), Honoured, "Bytes above which a file is not selected."),
+    row("hbase.hstore.compaction.max.size.offpeak", Both, Integer(0, i64::MAX), Honoured, "The same in off-peak hours."),
+    row("hbase.hstore.compaction.ratio", Both, Decimal(0.0, f64::INFINITY), Honoured, "Ratio of file sizes."),
+    row("hbase.hstore.compaction.ratio.offpeak", Both, Decimal(0.0, f64::INFINITY), Honoured, "The same in off-peak hours."),
+    row("hbase.offpeak.start.hour", Both, Integer(-1, 23), Honoured, "First off-peak hour (UTC); -1 for none."),
+    row("hbase.offpeak.end.hour", Both, Integer(-1, 23), Honoured, "Hour after the last off-peak hour (UTC); -1 for none."),
+    row("hbase.regionserver.thread.compaction.throttle", Both, Integer(0, i64::MAX), Honoured, "Bytes above which a compaction is a large one."),
+    row("hbase.hregion.majorcompaction", Both, Integer(0, i64::MAX), Honoured, "Milliseconds between major compactions; 0 for none."),
+    row("hbase.hregion.majorcompaction.jitter", Both, Decimal(0.0, 1.0), Honoured, "The part of this period by which stores differ."),
+    row("hbase.hstore.blockingStoreFiles", Both, Integer(1, INT_MAX), Honoured, "Number of files at which flushes wait for a compaction."),
+    row("hbase.store.delete.expired.storefile", Both, Boolean, Honoured, "Whether expired files are deleted without being rewritten."),
+    row("hbase.server.compactchecker.interval.multiplier", Both, Integer(1, INT_MAX), Honoured, "Checks between two checks for a major compaction."),
+    row("hbase.hstore.compaction.date.tiered.base.window.millis", Both, Integer(1, i64::MAX), Honoured, "Milliseconds of the newest window."),
+    row("hbase.hstore.compaction.date.tiered.windows.per.tier", Both, Integer(2, INT_MAX), Honoured, "Windows of one length."),
+    row("hbase.hstore.compaction.date.tiered.incoming.window.min", Both, Integer(1, INT_MAX), Honoured, "Minimum number of files of a compaction of the newest window."),
+    row("hbase.hstore.compaction.date.tiered.max.tier.age.millis", Both, Integer(0, i64::MAX), Honoured, "Age above which windows stop growing."),
+    row("hbase.hstore.compaction.date.tiered.max.storefile.age.millis", Both, Integer(0, i64::MAX), Honoured, "Age above which files are not compacted."),
+    row("hbase.hstore.compaction.date.tiered.single.output.for.minor.compaction", Both, Boolean, Honoured, "Whether a minor compaction writes one file."),
+    // Tables: compatibility.
+    row("FLUSH_POLICY", Table, Exactly(FLUSH_POLICIES), Compatibility(&["org.apache.hadoop.hbase.regionserver.FlushAllStoresPolicy"]), "A flush writes all families of a region."),
+    row("hbase.regionserver.flush.policy", Table, Exactly(FLUSH_POLICIES), Compatibility(&["org.apache.hadoop.hbase.regionserver.FlushAllStoresPolicy"]), "A flush writes all families of a region."),
+    row("hbase.hregion.percolumnfamilyflush.size.lower.bound", Table, Integer(0, i64::MAX), Compatibility(&[]), "A flush writes all families of a region."),
+    row("PRIORITY", Table, Integer(-2147483648, 2147483647), Compatibility(&["0"]), "Regions are opened in the order of their names."),
+    row("REGION_MEMSTORE_REPLICATION", Table, Boolean, Compatibility(&["true", "false"]), "Regions have no replicas."),
+    row("NORMALIZATION_ENABLED", Table, Boolean, Compatibility(&["false"]), "There is no region normalizer."),
+    row("NORMALIZER_TARGET_REGION_COUNT", Table, Integer(-1, 2147483647), Compatibility(&["-1"]), "There is no region normalizer."),
+    row("NORMALIZER_TARGET_REGION_SIZE", Table, Integer(-1, i64::MAX), Compatibility(&["-1"]), "There is no region normalizer."),
+    row("NORMALIZER_TARGET_REGION_SIZE_MB", Table, Integer(-1, i64::MAX), Compatibility(&["-1"]), "There is no region normalizer."),
+    row("OWNER", Table, Text, Compatibility(&[]), "There are no permissions of users."),
+    // Tables: what is not done.
+    row("REGION_REPLICATION", Table, Text, Refused(&["1"]), "Regions have no replicas."),
+    row("IS_META", Table, Text, Refused(&["false"]), "Only `hbase:meta` has it."),
+    row("IS_ROOT", Table, Text, Refused(&["false"]), "HBase has no such table any more."),
+    row("ERASURE_CODING_POLICY", Table, Text, Refused(&[""]), "Files have one copy, on the local disk."),
+    row("hbase.rsgroup.name", Table, Text, Refused(&["default"]), "There are no groups of region servers."),
+    row("hbase.hstore.datatiering.type", Both, Text, Refused(&["NONE"]), "There is one kind of storage."),
+];

@@ -1,0 +1,207 @@
+//! Procedures whose steps fail: what is refused before anything is journaled, how attempts are
+//! repeated, what a final failure and an abort leave behind.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use base::testing::env;
+use bytes::Bytes;
+use cell::schema::{FamilyDescriptor, NamespaceDescriptor, TableDescriptor, TableName};
+use fs::FileSystem;
+use fs::faulty::{Fault, Faulty, Plan, Rule};
+use fs::memory::MemoryFs;
+use master::procedure::Waiting;
+use master::procedure::executor::Progress;
+use wire::exception::{Answer, JavaException, class};
+use wire::service::MasterService;
+
+use crate::cluster::Cluster;
+use crate::run;
+
+/// What the path of a table on its way has in it.
+const STAGED: &str = ".tmp/data";
+
+fn table(name: &str) -> TableDescriptor {
+    TableDescriptor::new(TableName::parse(name).unwrap()).with_family(FamilyDescriptor::new("f"))
+}
+
+async fn create_split(cluster: &Cluster, name: &str, split_keys: Vec<Bytes>) -> Answer<Option<u64>> {
+    let request = proto::CreateTableRequest {
+        table_schema: (&table(name)).into(),
+        split_keys,
+        ..proto::CreateTableRequest::default()
+    };
+    Ok(cluster.master.create_table(request).await?.proc_id)
+}
+
+async fn create(cluster: &Cluster, name: &str) -> Answer<Option<u64>> {
+    create_split(cluster, name, Vec::new()).await
+}
+
+async fn create_namespace(cluster: &Cluster, name: &str) -> Answer<Option<u64>> {
+    let namespace = NamespaceDescriptor { name: name.into(), configuration: Default::default() };
+    let request = proto::CreateNamespaceRequest {
+        namespace_descriptor: (&namespace).into(),
+        ..proto::CreateNamespaceRequest::default()
+    };
+    Ok(cluster.master.create_namespace(request).await?.proc_id)
+}
+
+async fn abort(cluster: &Cluster, proc_id: u64, may_interrupt: bool) -> bool {
+    let request = proto::AbortProcedureRequest { proc_id, may_interrupt_if_running: Some(may_interrupt) };
+    cluster.master.abort_procedure(request).await.unwrap().is_procedure_aborted
+}
+
+async fn listed(cluster: &Cluster, proc_id: u64) -> proto::Procedure {
+    let all = cluster.master.get_procedures(proto::GetProceduresRequest {}).await.unwrap().procedure;
+    all.into_iter().find(|procedure| procedure.proc_id == proc_id).unwrap()
+}
+
+fn waiting(cluster: &Cluster, proc_id: u64) -> Option<Waiting> {
+    cluster.master.procedures().status(proc_id).unwrap().waiting
+}
+
+/// A cluster on a disk whose faults a test chooses.
+async fn on_faulty_disk(disk: &MemoryFs) -> (Cluster, Faulty) {
+    let env = env(3);
+    let faulty = Faulty::new(Arc::new(disk.clone()), Plan::new(env.clock.clone()));
+    let cluster = Cluster::start(&env, Arc::new(faulty.clone())).await.unwrap();
+    (cluster, faulty)
+}
+
+#[test]
+fn a_name_that_does_not_fit_is_refused_before_anything_is_journaled() {
+    run(async {
+        let cluster = Cluster::start(&env(1), Arc::new(MemoryFs::new())).await.unwrap();
+        let before = cluster.master.procedures().list().len();
+        let mut refused = Vec::new();
+        for name in ["t".repeat(256), "t".repeat(300), "t".repeat(1000), "ж".repeat(128)] {
+            refused.push(create(&cluster, &name).await.unwrap_err());
+        }
+        refused.push(create(&cluster, &format!("{}:t", "n".repeat(256))).await.unwrap_err());
+        refused.push(create_namespace(&cluster, &"n".repeat(256)).await.unwrap_err());
+        for len in [32_740, 32_767, 32_768] {
+            let key = Bytes::from(vec![b'k'; len]);
+            refused.push(create_split(&cluster, "t", vec![key]).await.unwrap_err());
+        }
+        for exception in refused {
+            assert!(exception.is(class::DO_NOT_RETRY_IO), "{exception}");
+            assert!(exception.message.contains("limit"), "{exception}");
+        }
+        assert_eq!(cluster.master.procedures().list().len(), before, "nothing was journaled");
+        let longest = "t".repeat(255);
+        cluster.wait(create(&cluster, &longest).await.unwrap()).await.unwrap();
+    });
+}
+
+#[test]
+fn a_step_that_fails_is_repeated_with_growing_pauses_and_tells_why_it_waits() {
+    let disk = MemoryFs::new();
+    run(async {
+        let (cluster, faulty) = on_faulty_disk(&disk).await;
+        faulty.add(Rule::new(Fault::NoSpace).at(STAGED));
+        let id = create(&cluster, "t").await.unwrap().unwrap();
+        cluster.env.clock.sleep(Duration::from_secs(3600)).await;
+        let waits = waiting(&cluster, id).unwrap();
+        assert!(waits.reason.message.contains("no space left"), "{waits:?}");
+        assert!((60..75).contains(&waits.failures), "an hour of attempts: {waits:?}");
+        let shown = listed(&cluster, id).await;
+        assert_eq!(shown.state(), proto::ProcedureState::WaitingTimeout);
+        assert!(shown.timeout.is_some_and(|pause_ms| pause_ms <= 60_000), "{shown:?}");
+        let reason = JavaException::from_foreign(&shown.exception.unwrap());
+        assert!(reason.message.contains("no space left"), "{reason}");
+        faulty.heal();
+        cluster.env.clock.sleep(Duration::from_secs(60)).await;
+        cluster.wait(Some(id)).await.unwrap();
+        assert_eq!(waiting(&cluster, id), None);
+    });
+}
+
+#[test]
+fn a_procedure_that_waits_is_carried_out_after_a_restart() {
+    let disk = MemoryFs::new();
+    let id = run(async {
+        let (cluster, faulty) = on_faulty_disk(&disk).await;
+        faulty.add(Rule::new(Fault::NoSpace).at(STAGED));
+        let id = create(&cluster, "t").await.unwrap().unwrap();
+        cluster.env.clock.sleep(Duration::from_secs(100)).await;
+        assert!(waiting(&cluster, id).is_some());
+        id
+    });
+    run(async {
+        let env = env(4);
+        env.clock.sleep(Duration::from_secs(3600)).await;
+        let cluster = Cluster::start(&env, Arc::new(disk.crash(&mut || 0))).await.unwrap();
+        cluster.wait(Some(id)).await.unwrap();
+        assert_eq!(cluster.state(&TableName::parse("t").unwrap()).await, Some(0));
+    });
+}
+
+#[test]
+fn an_aborted_creation_leaves_nothing_and_can_be_repeated() {
+    let disk = MemoryFs::new();
+    run(async {
+        let (cluster, faulty) = on_faulty_disk(&disk).await;
+        // Two files of the staged table are written before the disk fails.
+        faulty.add(Rule::new(Fault::NoSpace).at(STAGED).on(fs::faulty::Operation::Create).after(1));
+        let id = create(&cluster, "t").await.unwrap().unwrap();
+        cluster.env.clock.sleep(Duration::from_secs(100)).await;
+        assert!(!abort(&cluster, id, false).await, "it has begun and may not be interrupted");
+        assert!(!abort(&cluster, 12_345, true).await, "no such procedure");
+        assert!(abort(&cluster, id, true).await);
+        let ended = cluster.wait(Some(id)).await.unwrap_err();
+        assert!(ended.message.contains("CreateTableProcedure on t was aborted"), "{ended}");
+        assert_eq!(listed(&cluster, id).await.state(), proto::ProcedureState::Rolledback);
+        assert!(!abort(&cluster, id, true).await, "it has ended");
+        faulty.heal();
+        let name = TableName::parse("t").unwrap();
+        assert_eq!(cluster.state(&name).await, None);
+        for dir in [cluster.root.table_dir(&name), cluster.root.staged_table_dir(&name)] {
+            assert_eq!(cluster.fs.stat(&dir).await.unwrap(), None, "{dir}");
+        }
+        cluster.wait(create(&cluster, "t").await.unwrap()).await.unwrap();
+    });
+    // The abort is durable: nothing is left in the journal.
+    run(async {
+        let env = env(4);
+        env.clock.sleep(Duration::from_secs(3600)).await;
+        let cluster = Cluster::start(&env, Arc::new(disk.crash(&mut || 0))).await.unwrap();
+        assert!(cluster.master.procedures().list().is_empty());
+    });
+}
+
+#[test]
+fn a_procedure_that_waits_for_its_turn_can_be_aborted() {
+    let disk = MemoryFs::new();
+    run(async {
+        let (cluster, faulty) = on_faulty_disk(&disk).await;
+        faulty.add(Rule::new(Fault::NoSpace).at(STAGED));
+        let first = create(&cluster, "t").await.unwrap().unwrap();
+        let request = proto::EnableTableRequest {
+            table_name: (&TableName::parse("t").unwrap()).into(),
+            ..proto::EnableTableRequest::default()
+        };
+        let second = cluster.master.enable_table(request).await.unwrap().proc_id.unwrap();
+        cluster.env.clock.sleep(Duration::from_secs(5)).await;
+        assert!(abort(&cluster, second, false).await, "it has not begun");
+        assert!(cluster.wait(Some(second)).await.unwrap_err().message.contains("aborted"));
+        assert_eq!(cluster.master.procedures().status(first).unwrap().progress, Progress::Running);
+    });
+}
+
+#[test]
+fn a_step_that_cannot_succeed_ends_the_procedure_and_keeps_foreign_files() {
+    let disk = MemoryFs::new();
+    run(async {
+        let cluster = Cluster::start(&env(1), Arc::new(disk.clone())).await.unwrap();
+        let name = TableName::parse("t").unwrap();
+        let foreign = cluster.root.table_dir(&name).join("0123456789abcdef0123456789abcdef");
+        disk.make_dirs(&foreign).await.unwrap();
+        let id = create(&cluster, "t").await.unwrap();
+        let ended = cluster.wait(id).await.unwrap_err();
+        assert!(ended.message.contains("lacks region"), "{ended}");
+        assert!(disk.stat(&foreign).await.unwrap().is_some(), "it was not made by this procedure");
+        assert_eq!(cluster.state(&name).await, None);
+        assert_eq!(cluster.fs.stat(&cluster.root.staged_table_dir(&name)).await.unwrap(), None);
+    });
+}

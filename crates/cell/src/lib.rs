@@ -8,7 +8,7 @@
 //! * [`query`], [`mutation`], [`condition`]: Get, Scan, Put, Delete, Increment, Append, checks as values;
 //! * [`filter`]: what reads leave out, as values;
 //! * [`coprocessor`]: which endpoints a table names;
-//! * [`schema`], [`region`]: tables, families, regions and their names.
+//! * [`schema`], [`region`], [`range`]: tables, families, regions, their names and ranges of rows.
 //!
 //! Knows nothing about: files, blocks, protobuf, sockets. No input or output happens here.
 
@@ -21,6 +21,7 @@ pub mod key;
 pub mod mutation;
 pub mod order;
 pub mod query;
+pub mod range;
 pub mod region;
 pub mod schema;
 pub mod tags;
@@ -28,6 +29,7 @@ pub mod tags;
 pub use cell::{Cell, CellType, KeyValue};
 pub use key::KeyBuf;
 pub use order::CellOrder;
+pub use range::{EndKey, KeyRange};
 
 /// The timestamp that a client sends for "now" (`HConstants.LATEST_TIMESTAMP`): the server puts its clock in its place.
 pub const LATEST_TIMESTAMP: i64 = i64::MAX;

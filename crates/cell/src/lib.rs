@@ -9,7 +9,7 @@
 //! * [`filter`]: what reads leave out, as values;
 //! * [`coprocessor`]: which endpoints a table names;
 //! * [`attribute`]: which attributes and settings there are, and which values each accepts;
-//! * [`schema`], [`region`]: tables, families, regions and their names.
+//! * [`schema`], [`region`], [`range`]: tables, families, regions, their names and ranges of rows.
 //!
 //! Knows nothing about: files, blocks, protobuf, sockets. No input or output happens here.
 
@@ -23,6 +23,7 @@ pub mod key;
 pub mod mutation;
 pub mod order;
 pub mod query;
+pub mod range;
 pub mod region;
 pub mod schema;
 pub mod tags;
@@ -30,6 +31,7 @@ pub mod tags;
 pub use cell::{Cell, CellType, KeyValue};
 pub use key::KeyBuf;
 pub use order::CellOrder;
+pub use range::{EndKey, KeyRange};
 
 /// The timestamp that a client sends for "now" (`HConstants.LATEST_TIMESTAMP`): the server puts its clock in its place.
 pub const LATEST_TIMESTAMP: i64 = i64::MAX;

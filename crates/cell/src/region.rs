@@ -5,6 +5,7 @@ use std::fmt;
 use bytes::Bytes;
 use md5::{Digest, Md5};
 
+use crate::range::KeyRange;
 use crate::schema::TableName;
 
 /// The encoded name of the first and only region of `hbase:meta` (fixed in HBase).
@@ -70,6 +71,17 @@ impl RegionInfo {
             return META_ENCODED_NAME.to_string();
         }
         Md5::digest(self.hashed_name()).iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    /// The rows of this region.
+    pub fn range(&self) -> KeyRange {
+        KeyRange { start: self.start_key.clone(), end: self.end_key.clone() }
+    }
+
+    /// Whether this is a region that others replaced when it was split: its row stays in `hbase:meta` until its files
+    /// are archived, and it serves no rows.
+    pub fn is_split_parent(&self) -> bool {
+        self.split && self.offline
     }
 
     /// Whether `row` lies in this region.

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use cell::EndKey;
 use cell::region::{RegionInfo, ServerName};
 use cell::schema::{TableDescriptor, TableName};
 use prost::Message;
@@ -306,7 +307,7 @@ impl Admin {
         loop {
             // The answers to these calls say no more than that it was done.
             let (asked, _): (RegionInfo, proto::EmptyMsg) = self.at_region(location, method, request).await?;
-            if asked.end_key.is_empty() || !end_key.is_empty() && asked.end_key >= end_key {
+            if EndKey(&asked.end_key) >= EndKey(&end_key) {
                 return Ok(());
             }
             let mut retry = Retry::new(self.client.env(), self.client.options());
@@ -370,6 +371,22 @@ impl Admin {
             }
         }
         Ok(false)
+    }
+
+    /// The regions that are opening or closing or cannot be opened, as the master has them.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn regions_in_transition(&self) -> Result<Vec<proto::RegionState>> {
+        let options = vec![proto::Option::RegionsInTransition as i32];
+        let request = proto::GetClusterStatusRequest { options };
+        let answer: proto::GetClusterStatusResponse = self.call_master("GetClusterStatus", &request).await?;
+        Ok(answer
+            .cluster_status
+            .regions_in_transition
+            .into_iter()
+            .map(|region| region.region_state)
+            .collect())
     }
 
     /// The cluster's state.

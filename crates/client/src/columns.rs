@@ -9,6 +9,8 @@
 use std::sync::{Mutex, PoisonError};
 
 use bytes::Bytes;
+use cell::EndKey;
+use cell::range::min_end;
 use columnar::{Merger, Partial};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
@@ -115,7 +117,7 @@ impl Table {
         let around = RowRange { start: first.start.clone(), stop: last.stop.clone() };
         let of_region = |region: RowRange| {
             // Of those before the region nothing is in it; they are in order.
-            let begin = ranges.partition_point(|range| !range.stop.is_empty() && range.stop <= region.start);
+            let begin = ranges.partition_point(|range| !EndKey(&range.stop).is_after(&region.start));
             let inside = ranges[begin..].iter().map_while(|range| range.intersection(&region));
             inside.collect::<Vec<_>>()
         };
@@ -252,14 +254,14 @@ impl Walk {
         // Of the region that is asked last, which is the one that answers.
         let asked_up_to = Mutex::new(Bytes::new());
         let request = |location: &Location| {
-            let stop = sooner(&self.stop, &location.region.end_key);
+            let stop = min_end(&self.stop, &location.region.end_key).clone();
             *asked_up_to.lock().unwrap_or_else(PoisonError::into_inner) = stop.clone();
             bounded(start.clone(), stop)
         };
         let answer: R = table.call_endpoint(&start, Endpoint { service: SERVICE, method }, request).await?;
         let stop = asked_up_to.into_inner().unwrap_or_else(PoisonError::into_inner);
         self.next = match answer.resume_row() {
-            Some(row) if *row < start || (!stop.is_empty() && *row > stop) => {
+            Some(row) if *row < start || (*row != stop && !EndKey(&stop).is_after(row)) => {
                 let row = row.escape_ascii();
                 return Err(Error::Malformed(format!(
                     "{method} is to go on at {row}, which was not asked for"
@@ -270,7 +272,7 @@ impl Walk {
             None => Some(stop),
         };
         // A server may say that it stopped just where the range ends.
-        self.next.take_if(|next| !self.stop.is_empty() && *next >= self.stop);
+        self.next.take_if(|next| !EndKey(&self.stop).is_after(next));
         Ok(answer)
     }
 }
@@ -278,23 +280,14 @@ impl Walk {
 impl RowRange {
     /// Whether no row can be in it.
     pub fn is_empty(&self) -> bool {
-        !self.stop.is_empty() && self.start >= self.stop
+        !EndKey(&self.stop).is_after(&self.start)
     }
 
     /// What is in both; `None` if nothing can be.
     pub fn intersection(&self, other: &RowRange) -> Option<RowRange> {
         let start = (&self.start).max(&other.start).clone();
-        let both = RowRange { start, stop: sooner(&self.stop, &other.stop) };
+        let both = RowRange { start, stop: min_end(&self.stop, &other.stop).clone() };
         (!both.is_empty()).then_some(both)
-    }
-}
-
-/// The sooner of two ends, of which an empty one is behind all others.
-fn sooner(one: &Bytes, other: &Bytes) -> Bytes {
-    match (one.is_empty(), other.is_empty()) {
-        (true, _) => other.clone(),
-        (_, true) => one.clone(),
-        _ => one.min(other).clone(),
     }
 }
 

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
+use cell::EndKey;
 use cell::query::{CellSelection, FamilyColumns, Get, Scan};
 use cell::region::{RegionInfo, ServerName};
 use cell::schema::TableName;
@@ -81,8 +82,7 @@ impl Regions {
             }
             Position::Before(row) => {
                 let (_, location) = self.0.range(..row.clone()).next_back()?;
-                let end = &location.region.end_key;
-                (end.is_empty() || end >= row).then(|| Arc::clone(location))
+                (EndKey(&location.region.end_key) >= EndKey(row)).then(|| Arc::clone(location))
             }
             Position::Last => {
                 let (_, location) = self.0.last_key_value()?;
@@ -93,15 +93,9 @@ impl Regions {
 
     /// Takes a location in, in place of all whose ranges it overlaps.
     fn insert(&mut self, location: Arc<Location>) {
-        let RegionInfo { start_key, end_key, .. } = &location.region;
-        let overlaps = |known: &Location| {
-            let region = &known.region;
-            let before = !region.end_key.is_empty() && region.end_key <= *start_key;
-            let behind = !end_key.is_empty() && region.start_key >= *end_key;
-            !before && !behind
-        };
-        self.0.retain(|_, known| !overlaps(known));
-        self.0.insert(start_key.clone(), location);
+        let range = location.region.range();
+        self.0.retain(|_, known| !known.region.range().overlaps(&range));
+        self.0.insert(range.start, location);
     }
 }
 
@@ -336,7 +330,7 @@ fn usable(found: MetaRow, table: &TableName, position: &Position) -> Result<Loca
     let end = &found.region.end_key;
     let reaches = match position {
         Position::At(row) => found.region.contains(row),
-        Position::Before(row) => end.is_empty() || end >= row,
+        Position::Before(row) => EndKey(end) >= EndKey(row),
         Position::Last => end.is_empty(),
     };
     if !reaches {

@@ -9,6 +9,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use cell::EndKey;
 use cell::query::Scan;
 use cell::schema::TableName;
 use cell::{CellOrder, KeyValue};
@@ -307,7 +308,7 @@ impl Scanner {
         }
         let end = &location.region.end_key;
         let reaches =
-            !end.is_empty() && (stop.is_empty() || end < stop || (end == stop && self.scan.include_stop_row));
+            !end.is_empty() && (EndKey(stop).is_after(end) || (end == stop && self.scan.include_stop_row));
         reaches.then(|| Next {
             position: Position::At(end.clone()),
             start_row: end.clone(),

@@ -211,7 +211,9 @@ fn without_gaps(table: &TableName, regions: &[Arc<Location>]) -> Vec<(RegionInfo
             all.push(gap(reached, &region.start_key));
         }
         all.push((region.clone(), location.server.to_string()));
-        reached = Some(region.end_key.clone()).filter(|end| !end.is_empty());
+        // A region may end before one that came earlier, where regions overlap.
+        let end = Some(region.end_key.clone()).filter(|end| !end.is_empty());
+        reached = reached.and_then(|reached| end.map(|end| end.max(reached)));
     }
     if let Some(reached) = reached {
         all.push(gap(&reached, &Bytes::new()));

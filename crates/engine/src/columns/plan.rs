@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use cell::EndKey;
 use cell::query::TimeRange;
+use cell::range::min_end;
 use columnar::Column;
 use hfile::{Catalog, CatalogEntry, SidecarPlace};
 
@@ -103,23 +105,18 @@ pub(super) struct RowRange {
 
 impl RowRange {
     pub(super) fn is_empty(&self) -> bool {
-        !self.stop.is_empty() && self.start >= self.stop
+        !EndKey(&self.stop).is_after(&self.start)
     }
 
     /// The rows that are in both.
     pub(super) fn within(&self, other: &RowRange) -> RowRange {
-        let stop = match (self.stop.is_empty(), other.stop.is_empty()) {
-            (true, _) => &other.stop,
-            (false, true) => &self.stop,
-            (false, false) => (&self.stop).min(&other.stop),
-        };
-        RowRange { start: (&self.start).max(&other.start).clone(), stop: stop.clone() }
+        let stop = min_end(&self.stop, &other.stop).clone();
+        RowRange { start: (&self.start).max(&other.start).clone(), stop }
     }
 
     /// Whether all rows of `other` are in it.
     pub(super) fn contains(&self, other: &RowRange) -> bool {
-        self.start <= other.start
-            && (self.stop.is_empty() || (!other.stop.is_empty() && other.stop <= self.stop))
+        self.start <= other.start && EndKey(&other.stop) <= EndKey(&self.stop)
     }
 }
 
@@ -136,9 +133,9 @@ pub(super) fn fill(range: RowRange, files: &[Vec<Unit>], units: &mut Vec<Unit>) 
         return;
     };
     let mut start = range.start.clone();
-    let from = first.partition_point(|unit| !unit.rows.stop.is_empty() && unit.rows.stop <= start);
+    let from = first.partition_point(|unit| !EndKey(&unit.rows.stop).is_after(&start));
     for unit in &first[from..] {
-        if !range.stop.is_empty() && unit.rows.start >= range.stop {
+        if !EndKey(&range.stop).is_after(&unit.rows.start) {
             break;
         }
         let Some(unit) = unit.within(&range) else { continue };

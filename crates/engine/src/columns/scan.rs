@@ -127,11 +127,7 @@ impl ColumnScan {
         let wanted = Wanted { versions, ..wanted };
         let info = region.info();
         let start = wanted.start_row.clone().max(info.start_key.clone());
-        let stop = match (wanted.stop_row.is_empty(), info.end_key.is_empty()) {
-            (true, _) => info.end_key.clone(),
-            (false, true) => wanted.stop_row.clone(),
-            (false, false) => wanted.stop_row.clone().min(info.end_key.clone()),
-        };
+        let stop = cell::range::min_end(&wanted.stop_row, &info.end_key).clone();
         let store = match stores[..] {
             [at] => Some(at),
             _ => None,

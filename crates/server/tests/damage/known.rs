@@ -1,0 +1,83 @@
+//! What each outcome must fulfil, and the cells that do not yet.
+
+use crate::Cell;
+use crate::probe::Seen;
+
+/// Cells that fail today: kind and damage.
+const KNOWN: &[(&str, &str)] = &[];
+
+/// Why a cell fails, if it does and is not known to.
+pub fn unexpected(cell: &Cell) -> Option<String> {
+    let why = failure(cell)?;
+    let is_known = is_listed(cell);
+    let lines = cell.outcome.lines.join("\n      ");
+    let entry = format!("(\"{}\", \"{}\"),", cell.target.kind, cell.harm.name());
+    (!is_known).then(|| format!("{entry} // {} {:?}: {why}\n      {lines}", cell.target.path, cell.harm))
+}
+
+/// Listed cells that no longer fail must leave the list.
+///
+/// # Panics
+/// If there are some.
+pub fn check_unused(cells: &[Cell]) {
+    let fixed = cells.iter().filter(|cell| is_listed(cell) && failure(cell).is_none());
+    let fixed: Vec<String> =
+        fixed.map(|cell| format!("(\"{}\", \"{}\")", cell.target.kind, cell.harm.name())).collect();
+    assert!(fixed.is_empty(), "no longer failing, to be removed from known.rs: {fixed:#?}");
+}
+
+fn is_listed(cell: &Cell) -> bool {
+    KNOWN.contains(&(cell.target.kind.as_str(), cell.harm.name()))
+}
+
+/// Why an outcome is wrong.
+fn failure(cell: &Cell) -> Option<String> {
+    let outcome = &cell.outcome;
+    let failed = outcome.remedies.iter().find(|remedy| remedy.result.is_err());
+    if let Some(failed) = failed {
+        return Some(format!("the way forward fails: {failed:?}"));
+    }
+    let differences = match &outcome.seen {
+        Seen::Down(message) if outcome.remedies.is_empty() => {
+            return Some(format!("the server is down and nothing names a way forward: {message}"));
+        }
+        Seen::Down(_) => return None,
+        Seen::Serving(differences) => differences,
+    };
+    if !differences.wrong.is_empty() {
+        return Some(format!("wrong: {}", differences.wrong.join("; ")));
+    }
+    if !differences.lost.is_empty() && !(is_log(cell) && is_reported(cell)) {
+        return Some(format!("silently shorter: {:?}", differences.lost));
+    }
+    let foreign = differences.failing.keys().find(|table| !is_related(cell, table));
+    if let Some(table) = foreign {
+        return Some(format!("{table} is affected too: {:?}", differences.failing[table]));
+    }
+    if !differences.failing.is_empty() && !is_reported(cell) {
+        return Some(format!("nothing is logged: {:?}", differences.failing));
+    }
+    None
+}
+
+fn is_log(cell: &Cell) -> bool {
+    cell.target.path.contains("WALs") || cell.target.kind == "directory `MasterData`"
+}
+
+/// Whether the server's log says something that it does not say at every start.
+fn is_reported(cell: &Cell) -> bool {
+    !cell.outcome.lines.is_empty()
+}
+
+/// Whether damage to the cell's file may affect a table.
+fn is_related(cell: &Cell, table: &str) -> bool {
+    match (cell.target.table.as_deref(), table) {
+        (Some("source"), "linked") => true,
+        (Some(owner), table) if owner.starts_with("ns:") && cell.target.kind.contains("namespace") => {
+            table.starts_with("ns:")
+        }
+        (Some(owner), table) => owner == table,
+        // Archived files, snapshots, and files of all tables.
+        (None, table) => !cell.target.path.contains("archive") || matches!(table, "linked" | "source"),
+    }
+}

@@ -43,7 +43,7 @@ pub fn check(cells: &[Cell]) {
     let differ = expected.lines().zip(found.lines()).find(|(expected, found)| expected != found);
     assert!(
         found == expected,
-        "docs/damage.md is out of date: REGENERATE=1 cargo test -p server --test damage\n{differ:#?}"
+        "docs/damage.md is out of date: REGENERATE=1 cargo test -p server --test damage_matrix\n{differ:#?}"
     );
 }
 

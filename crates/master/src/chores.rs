@@ -10,6 +10,8 @@ use std::time::Duration;
 
 use base::BoxFuture;
 use base::env::TaskClass;
+use cell::schema::TableName;
+use wire::meta::TableState;
 
 use crate::master::Master;
 
@@ -78,7 +80,7 @@ impl Turn {
     }
 }
 
-/// Begins to run both from time to time, for as long as the master lives.
+/// Starts to run both periodically, for as long as the master lives; and to retry regions that cannot be opened.
 pub(crate) fn start(master: &Arc<Master>) {
     let ChoreOptions { janitor_period, cleaner_period, .. } = *master.chores();
     every(master, janitor_period, |master| {
@@ -86,6 +88,15 @@ pub(crate) fn start(master: &Arc<Master>) {
             if master.janitor().turn.is_enabled() {
                 janitor::run(&master).await;
             }
+        })
+    });
+    every(master, PERIOD_MIN, |master| {
+        Box::pin(async move {
+            let context = master.context();
+            let is_enabled = |table: &TableName| {
+                matches!(context.tables.state(table), Some(TableState::Enabled | TableState::Enabling))
+            };
+            context.assignment.retry_failed(is_enabled).await;
         })
     });
     every(master, cleaner_period, |master| {

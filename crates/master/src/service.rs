@@ -16,6 +16,8 @@ mod switches;
 mod tables;
 mod transit;
 
+pub(crate) use procedures::EXPECTED_TIMEOUT_MS;
+
 use base::BoxFuture;
 use wire::exception::{Answer, JavaException, class};
 use wire::service::{MasterService, RegionServerStatusService};

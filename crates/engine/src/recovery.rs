@@ -203,7 +203,8 @@ impl Recovered {
         meta_log.adopt(meta);
     }
 
-    /// Tells the log of regions that nobody will open again, because they were deleted.
+    /// Tells the log of regions that will not be opened again, because their tables were deleted. The log keeps the edits of a
+    /// region that lost its directory while its table has one: it may be restored.
     ///
     /// # Errors
     /// What the file system said.
@@ -218,7 +219,7 @@ impl Recovered {
             let Some(table) = table.and_then(|text| cell::schema::TableName::parse(text).ok()) else {
                 continue;
             };
-            if !table.is_meta() && fs.stat(&root.table_dir(&table).join(encoded)).await?.is_none() {
+            if !table.is_meta() && fs.stat(&root.table_dir(&table)).await?.is_none() {
                 log.forget(encoded);
             }
         }

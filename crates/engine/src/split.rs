@@ -12,6 +12,7 @@
 //!
 //! Source: HBase `HRegionFileSystem.splitStoreFile`, `mergeStoreFile`, `CatalogJanitor`.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -19,7 +20,7 @@ use cell::region::RegionInfo;
 use cell::schema::TableDescriptor;
 use fs::FileSystem;
 use layout::daughter::{Daughter, Share};
-use layout::reference::reference_name;
+use layout::reference::{Range, reference_name};
 use layout::{FileLink, Reference, RootDir};
 
 use crate::error::{Error, Result};
@@ -42,6 +43,9 @@ pub async fn create_daughters(
     let split_row = &high.start_key;
     assert!(!split_row.is_empty() && low.end_key == *split_row, "a split row lies between the daughters");
     let parted = files_of(fs, root, table, parent).await?;
+    if parted.files.iter().any(|(_, file)| file.is_reference()) {
+        return Err(unsupported(parent, "references"));
+    }
     let max_seq_id = parted.max_seq_id;
     let shares = |share: fn(&RegionInfo, &[u8], &StoreFile, &Bytes) -> Option<Share>| {
         let files = parted.files.iter();
@@ -54,10 +58,12 @@ pub async fn create_daughters(
     Ok(root.create_daughter(fs, table, &high).await?)
 }
 
-/// Makes the directory of the region that a merge puts in the place of `parents`.
+/// Makes the directory of the region that a merge puts in the place of `parents`. References of the parents are taken over,
+/// so the files that they refer to must stay as long as the region has references.
 ///
 /// # Errors
-/// As for [`create_daughters`].
+/// As for [`create_daughters`]; [`Error::Unsupported`] if parents have different parts of one file that are not next to
+/// each other.
 pub async fn create_merged(
     fs: &dyn FileSystem,
     root: &RootDir,
@@ -66,16 +72,47 @@ pub async fn create_merged(
     merged: &RegionInfo,
 ) -> Result<()> {
     let mut daughter = Daughter { info: merged.clone(), files: Vec::new(), max_seq_id: 0 };
+    let mut parts: BTreeMap<(Bytes, String), Reference> = BTreeMap::new();
     for parent in parents {
         let whole = Reference::top(parent.start_key.clone());
         let parted = files_of(fs, root, table, parent).await?;
         daughter.max_seq_id = daughter.max_seq_id.max(parted.max_seq_id);
-        daughter.files.extend(parted.files.iter().map(|(family, file)| {
-            let name = reference_name(file.name(), parent);
-            (family.clone(), Share::Part { name, reference: whole.clone() })
-        }));
+        for (family, file) in &parted.files {
+            if !file.is_reference() {
+                let name = reference_name(file.name(), parent);
+                daughter.files.push((family.clone(), Share::Part { name, reference: whole.clone() }));
+                continue;
+            }
+            let lost =
+                || Error::Unsupported { what: format!("a merge with the lost reference {}", file.name()) };
+            let reference = root.find_reference(fs, parent, family, file.name()).await?.ok_or_else(lost)?;
+            let key = (family.clone(), file.name().to_string());
+            let reference = match parts.remove(&key) {
+                Some(other) => both(&other, &reference).ok_or_else(|| Error::Unsupported {
+                    what: format!("a merge of two parts of {} that are not adjacent", file.name()),
+                })?,
+                None => reference,
+            };
+            parts.insert(key, reference);
+        }
     }
+    let parts =
+        parts.into_iter().map(|((family, name), reference)| (family, Share::Part { name, reference }));
+    daughter.files.extend(parts);
     Ok(root.create_daughter(fs, table, &daughter).await?)
+}
+
+/// Two parts of one file as one part; `None` if rows are between them.
+fn both(one: &Reference, other: &Reference) -> Option<Reference> {
+    let (low, high) =
+        (one.split_row.clone().min(other.split_row.clone()), (&one.split_row).max(&other.split_row));
+    match (one.range, other.range) {
+        (Range::Top, Range::Top) => Some(Reference::top(low)),
+        (Range::Bottom, Range::Bottom) => Some(Reference::bottom(high.clone())),
+        (Range::Top, Range::Bottom) if one.split_row <= other.split_row => Some(Reference::top(Bytes::new())),
+        (Range::Bottom, Range::Top) if other.split_row <= one.split_row => Some(Reference::top(Bytes::new())),
+        _ => None,
+    }
 }
 
 /// Removes the directories of regions that never served, when a split or a merge is given up. Done already: nothing
@@ -118,25 +155,24 @@ struct Parted {
     max_seq_id: u64,
 }
 
+fn unsupported(parent: &RegionInfo, what: &str) -> Error {
+    let what = format!("a split or merge of region {}, which has {what},", parent.encoded_name());
+    Error::Unsupported { what }
+}
+
 async fn files_of(
     fs: &dyn FileSystem,
     root: &RootDir,
     table: &TableDescriptor,
     parent: &RegionInfo,
 ) -> Result<Parted> {
-    let unsupported = |what: &str| Error::Unsupported {
-        what: format!("a split or merge of region {}, which has {what},", parent.encoded_name()),
-    };
     if !recovered_edits(fs, &root.recovered_edits_dir(parent)).await?.is_empty() {
-        return Err(unsupported("edits that are not in files"));
+        return Err(unsupported(parent, "edits that are not in files"));
     }
     let mut parted = Parted { files: Vec::new(), max_seq_id: root.read_max_seq_id(fs, parent).await? };
     for family in table.families.keys() {
         layout::store::check_family(&root.region_dir(parent), family)?;
         for file in open_files(fs, root, None, parent, family).await? {
-            if file.is_reference() {
-                return Err(unsupported("references"));
-            }
             parted.max_seq_id = parted.max_seq_id.max(file.seq_id());
             parted.files.push((family.clone(), file));
         }
@@ -176,4 +212,23 @@ fn whole(parent: &RegionInfo, family: &[u8], file: &StoreFile) -> Option<Share> 
 
 fn part(parent: &RegionInfo, file: &StoreFile, reference: Reference) -> Share {
     Share::Part { name: reference_name(file.name(), parent), reference }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_of_one_file_are_joined() {
+        let check = |one: Reference, other: Reference, expected: Option<Reference>| {
+            assert_eq!((both(&one, &other), both(&other, &one)), (expected.clone(), expected));
+        };
+        let (top, bottom) =
+            (|row: &'static str| Reference::top(row), |row: &'static str| Reference::bottom(row));
+        check(bottom("c"), top("c"), Some(top("")));
+        check(bottom("f"), top("c"), Some(top("")));
+        check(bottom("c"), top("f"), None);
+        check(top("c"), top("f"), Some(top("c")));
+        check(bottom("c"), bottom("f"), Some(bottom("f")));
+    }
 }

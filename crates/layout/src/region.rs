@@ -36,6 +36,36 @@ impl RootDir {
         Ok(regions)
     }
 
+    /// The encoded names of the directories of a table's regions, whatever is in them.
+    ///
+    /// # Errors
+    /// What the file system said.
+    pub async fn list_region_dirs(&self, fs: &dyn FileSystem, table: &TableName) -> Result<Vec<String>> {
+        let entries = file::list(fs, &self.table_dir(table)).await?;
+        let is_region = |entry: &fs::FileStatus| entry.is_dir && is_encoded_name(&entry.name);
+        Ok(entries.into_iter().filter(is_region).map(|entry| entry.name).collect())
+    }
+
+    /// The names of a region's store files, and of those that are in the archive, each once. They may be damaged.
+    ///
+    /// # Errors
+    /// What the file system said.
+    pub async fn store_file_names(
+        &self,
+        fs: &dyn FileSystem,
+        table: &TableName,
+        encoded: &str,
+    ) -> Result<Vec<String>> {
+        let mut names = std::collections::BTreeSet::new();
+        for dir in [self.table_dir(table).join(encoded), self.archive_region_dir(table, encoded)] {
+            for family in file::list(fs, &dir).await?.into_iter().filter(|entry| entry.is_dir) {
+                let files = file::list(fs, &dir.join(&family.name)).await?.into_iter();
+                names.extend(files.filter(|file| !file.is_dir).map(|file| file.name));
+            }
+        }
+        Ok(names.into_iter().collect())
+    }
+
     /// What a region's directory says it is; `None` if there is no directory or no `.regioninfo` in it.
     ///
     /// # Errors

@@ -14,8 +14,8 @@ use cell::region::{RegionInfo, ServerName};
 use cell::schema::TableName;
 use proto::region_state_transition::TransitionCode;
 use tokio::sync::Notify;
-use tracing::{info, warn};
-use wire::exception::JavaException;
+use tracing::{error, info};
+use wire::exception::{JavaException, class};
 use wire::meta::RegionStateText;
 
 use crate::connections::Connections;
@@ -34,7 +34,7 @@ pub enum RegionState {
     Open(ServerName),
     /// Asked to be closed there.
     Closing(ServerName),
-    /// The server could not open it; the reason is in its log.
+    /// It could not be opened. It is retried with a growing pause.
     FailedOpen,
     /// Split into daughters, which are served in its place.
     Split,
@@ -84,7 +84,32 @@ struct Known {
     state: RegionState,
     // Since when it is in this state.
     since: Duration,
+    // The last failure to open it, until it is open or closed.
+    failure: Option<Failure>,
 }
+
+/// Why a region could not be opened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// The reason.
+    pub reason: String,
+    /// Attempts that failed, one after the other.
+    pub attempts: u32,
+    /// Whether files of the region are damaged, so that another attempt alone will not help.
+    pub is_damage: bool,
+}
+
+impl Failure {
+    /// The pause before the next attempt.
+    fn pause(&self) -> Duration {
+        RETRY_PAUSE_MIN.saturating_mul(1 << self.attempts.saturating_sub(1).min(16)).min(RETRY_PAUSE_MAX)
+    }
+}
+
+/// The pause after the first failure to open a region; it doubles with each further one.
+const RETRY_PAUSE_MIN: Duration = Duration::from_secs(1);
+/// The longest pause between two attempts to open a region.
+const RETRY_PAUSE_MAX: Duration = Duration::from_secs(60);
 
 impl Assignment {
     /// Nothing is assigned yet.
@@ -107,37 +132,134 @@ impl Assignment {
         self.wait_for_open(regions).await
     }
 
+    /// The same, but a region that cannot be opened keeps nothing waiting: its failure is logged and shown, and it is
+    /// retried by [`Assignment::retry_failed`].
+    ///
+    /// # Errors
+    /// The exception of a server that cannot be asked.
+    pub async fn open_or_retry_later(&self, regions: &[RegionInfo]) -> Result<(), JavaException> {
+        self.begin_open(regions).await?;
+        self.wait_while_opening(regions).await;
+        Ok(())
+    }
+
+    /// Starts to open the regions that failed to open, of tables that are `wanted`, if their pauses have passed.
+    pub async fn retry_failed(&self, wanted: impl Fn(&TableName) -> bool) {
+        let now = self.clock.monotonic();
+        let is_due = |known: &Known| {
+            let pause = known.failure.as_ref().map_or(RETRY_PAUSE_MIN, Failure::pause);
+            known.state == RegionState::FailedOpen
+                && now.saturating_sub(known.since) >= pause
+                && wanted(&known.region.table)
+        };
+        let due: Vec<RegionInfo> =
+            self.lock().values().filter(|known| is_due(known)).map(|known| known.region.clone()).collect();
+        for region in due {
+            let server = self.servers.pick().await;
+            // A procedure may have closed it since. Once it is opening, a procedure that closes it waits.
+            if !self.claim_failed(&region, &server) {
+                continue;
+            }
+            let one = std::slice::from_ref(&region);
+            let begun = match self.meta.set_opening(one, &server).await {
+                Ok(()) => self.ask_to_open(&server, one).await,
+                failed => failed,
+            };
+            if let Err(error) = begun {
+                self.set_failed(one, &error.to_string(), false);
+            }
+        }
+    }
+
+    /// Whether the region had failed to open; it is opening on `server` now.
+    fn claim_failed(&self, region: &RegionInfo, server: &ServerName) -> bool {
+        let now = self.clock.monotonic();
+        let mut states = self.lock();
+        let Some(known) = states.get_mut(&region.encoded_name()) else { return false };
+        if known.state != RegionState::FailedOpen {
+            return false;
+        }
+        known.state = RegionState::Opening(server.clone());
+        known.since = now;
+        self.instruments.note_opening();
+        true
+    }
+
+    /// Notes that regions could not be opened, and why.
+    pub(crate) fn set_failed(&self, regions: &[RegionInfo], reason: &str, is_damage: bool) {
+        self.set_states(regions, &RegionState::FailedOpen);
+        let mut states = self.lock();
+        for region in regions {
+            let Some(known) = states.get_mut(&region.encoded_name()) else { continue };
+            let before = known.failure.take();
+            let attempts = before.as_ref().map_or(0, |failure| failure.attempts) + 1;
+            // Of the same failure again and again the first one is enough.
+            if before.is_none_or(|before| before.reason != reason) {
+                error!(
+                    region = %region.encoded_name(), table = %region.table, reason,
+                    "region cannot be opened; it is retried, and other regions are served"
+                );
+            }
+            known.failure = Some(Failure { reason: reason.to_string(), attempts, is_damage });
+        }
+    }
+
+    /// Why a region could not be opened, if it is closed for that reason.
+    pub fn failure(&self, region: &RegionInfo) -> Option<Failure> {
+        let states = self.lock();
+        states.get(&region.encoded_name()).and_then(|known| known.failure.clone())
+    }
+
+    /// The regions that could not be opened, in the order of tables and keys.
+    pub fn failures(&self) -> Vec<(RegionInfo, Failure)> {
+        let states = self.lock();
+        let failed = states.values().filter_map(|known| Some((known.region.clone(), known.failure.clone()?)));
+        let mut failed: Vec<_> = failed.collect();
+        failed.sort_by(|(one, _), (other, _)| {
+            (&one.table, &one.start_key, one.region_id).cmp(&(
+                &other.table,
+                &other.start_key,
+                other.region_id,
+            ))
+        });
+        failed
+    }
+
     /// Asks for `regions` to be opened. Whoever closes them waits until they are.
     ///
     /// # Errors
     /// The exception of a server that cannot be asked.
     pub async fn begin_open(&self, regions: &[RegionInfo]) -> Result<(), JavaException> {
-        let wanted: Vec<RegionInfo> = regions
-            .iter()
-            .filter(|region| !matches!(self.state(region), Some(RegionState::Open(_))))
-            .cloned()
-            .collect();
-        let mut by_server: HashMap<ServerName, Vec<RegionInfo>> = HashMap::new();
-        for region in wanted {
-            by_server.entry(self.servers.pick().await).or_default().push(region);
-        }
-        for (server, regions) in by_server {
-            self.meta.set_opening(&regions, &server).await?;
-            self.set_states(&regions, &RegionState::Opening(server.clone()));
-            self.ask_to_open(&server, &regions).await?;
+        for (server, regions) in self.place(regions).await {
+            self.begin_open_at(&server, &regions).await?;
         }
         Ok(())
     }
 
-    /// Asks once more for those of `regions` that failed to open, and returns when all are open.
-    ///
-    /// # Errors
-    /// As [`Assignment::open`].
-    pub async fn open_failed(&self, regions: &[RegionInfo]) -> Result<(), JavaException> {
-        self.wait_while_opening(regions).await;
-        let failed = |region: &&RegionInfo| self.state(region) == Some(RegionState::FailedOpen);
-        let failed: Vec<RegionInfo> = regions.iter().filter(failed).cloned().collect();
-        self.open(&failed).await
+    /// The same, but regions for which it cannot be done are retried by [`Assignment::retry_failed`].
+    pub(crate) async fn begin_open_or_retry_later(&self, regions: &[RegionInfo]) {
+        for (server, regions) in self.place(regions).await {
+            if let Err(error) = self.begin_open_at(&server, &regions).await {
+                self.set_failed(&regions, &error.to_string(), false);
+            }
+        }
+    }
+
+    /// The servers for those of `regions` that are not open.
+    async fn place(&self, regions: &[RegionInfo]) -> HashMap<ServerName, Vec<RegionInfo>> {
+        let mut by_server: HashMap<ServerName, Vec<RegionInfo>> = HashMap::new();
+        for region in regions {
+            if !matches!(self.state(region), Some(RegionState::Open(_))) {
+                by_server.entry(self.servers.pick().await).or_default().push(region.clone());
+            }
+        }
+        by_server
+    }
+
+    async fn begin_open_at(&self, server: &ServerName, regions: &[RegionInfo]) -> Result<(), JavaException> {
+        self.meta.set_opening(regions, server).await?;
+        self.set_states(regions, &RegionState::Opening(server.clone()));
+        self.ask_to_open(server, regions).await
     }
 
     /// Closes `regions` and returns when none is served any more and `hbase:meta` says so.
@@ -186,19 +308,20 @@ impl Assignment {
     }
 
     /// Closes a region and opens it again, so that it takes over what its table's descriptor says now. Returns when it
-    /// is open.
+    /// is open, or has failed to open and is retried by [`Assignment::retry_failed`].
     ///
     /// # Errors
-    /// As [`Assignment::close`] and [`Assignment::open`].
+    /// As [`Assignment::close`] and [`Assignment::open_or_retry_later`].
     pub async fn reopen(&self, region: &RegionInfo) -> Result<(), JavaException> {
         let begun = self.clock.monotonic();
         self.instruments.note_reopening();
         let region = std::slice::from_ref(region);
         let reopened = match self.close(region).await {
-            Ok(()) => self.open(region).await,
+            Ok(()) => self.open_or_retry_later(region).await,
             failed => failed,
         };
-        self.instruments.note_reopened(reopened.is_ok(), self.clock.monotonic().saturating_sub(begun));
+        let is_open = reopened.is_ok() && matches!(self.state(&region[0]), Some(RegionState::Open(_)));
+        self.instruments.note_reopened(is_open, self.clock.monotonic().saturating_sub(begun));
         reopened
     }
 
@@ -206,7 +329,7 @@ impl Assignment {
     pub fn learn(&self, region: RegionInfo) {
         let state = if region.split { RegionState::Split } else { RegionState::Closed };
         let since = self.clock.monotonic();
-        self.lock().insert(region.encoded_name(), Known { region, state, since });
+        self.lock().insert(region.encoded_name(), Known { region, state, since, failure: None });
     }
 
     /// `parent` was split into `daughters`, as `hbase:meta` says. Daughters that are on their way already stay so.
@@ -228,7 +351,7 @@ impl Assignment {
         let since = self.clock.monotonic();
         let mut states = self.lock();
         for region in regions {
-            let new = || Known { region: region.clone(), state: RegionState::Closed, since };
+            let new = || Known { region: region.clone(), state: RegionState::Closed, since, failure: None };
             states.entry(region.encoded_name()).or_insert_with(new);
         }
     }
@@ -299,17 +422,24 @@ impl Assignment {
         (there, states.values().filter(|known| !known.state.is_settled()).count())
     }
 
-    /// A server's report of what became of regions. Returns when `hbase:meta` says it too.
+    /// A server's report of what became of regions. Returns when `hbase:meta` says it too. A report that is repeated
+    /// changes nothing.
     ///
     /// # Errors
-    /// What `hbase:meta` answered; the server reports again.
+    /// `UnexpectedStateException` for a region that this server was not asked to open or close; what `hbase:meta`
+    /// answered, then the server reports again.
     pub async fn report(
         &self,
         server: &ServerName,
         code: TransitionCode,
         regions: &[RegionInfo],
-        open_seq_num: u64,
+        (open_seq_num, failure): (u64, (&str, bool)),
     ) -> Result<(), JavaException> {
+        let mut expected = Vec::with_capacity(regions.len());
+        for region in regions {
+            expected.extend(self.expected(server, code, region)?);
+        }
+        let regions = &expected[..];
         let state = match code {
             TransitionCode::Opened => {
                 self.meta.set_open(regions, server, open_seq_num).await?;
@@ -320,9 +450,9 @@ impl Assignment {
                 RegionState::Closed
             }
             TransitionCode::FailedOpen => {
-                warn!(%server, ?regions, "regions failed to open");
                 self.meta.set_state(regions, RegionStateText::FailedOpen).await?;
-                RegionState::FailedOpen
+                self.set_failed(regions, failure.0, failure.1);
+                return Ok(());
             }
             other => {
                 return Err(JavaException::unsupported(format!("region transition {}", other.as_str_name())));
@@ -333,6 +463,38 @@ impl Assignment {
         }
         self.set_states(regions, &state);
         Ok(())
+    }
+
+    /// The region as it is known, if the report about it is expected; `None` if it was reported before.
+    fn expected(
+        &self,
+        server: &ServerName,
+        code: TransitionCode,
+        region: &RegionInfo,
+    ) -> Result<Option<RegionInfo>, JavaException> {
+        let encoded = region.encoded_name();
+        let unexpected = |message: String| Err(JavaException::new(class::UNEXPECTED_STATE, message));
+        let Some((known, state)) = self.find(&encoded) else {
+            return unexpected(format!(
+                "No known region {encoded} reported {} by {server}",
+                code.as_str_name()
+            ));
+        };
+        match (code, &state) {
+            (TransitionCode::Opened | TransitionCode::FailedOpen, RegionState::Opening(by))
+            | (TransitionCode::Closed, RegionState::Closing(by))
+                if by == server =>
+            {
+                Ok(Some(known))
+            }
+            (TransitionCode::Opened, RegionState::Open(by)) if by == server => Ok(None),
+            (TransitionCode::FailedOpen, RegionState::FailedOpen)
+            | (TransitionCode::Closed, RegionState::Closed) => Ok(None),
+            _ => unexpected(format!(
+                "Reported {} by {server}, but region {encoded} is {state} and that was not asked of it",
+                code.as_str_name()
+            )),
+        }
     }
 
     async fn ask_to_open(&self, server: &ServerName, regions: &[RegionInfo]) -> Result<(), JavaException> {
@@ -379,12 +541,15 @@ impl Assignment {
         match regions.iter().find(|region| self.state(region) == Some(RegionState::FailedOpen)) {
             None => Ok(()),
             Some(failed) => {
-                Err(JavaException::io(format!("region {} failed to open", failed.name().escape_ascii())))
+                let reason = self.failure(failed).map_or(String::new(), |failure| failure.reason);
+                let name = failed.name();
+                Err(JavaException::io(format!("region {} cannot be opened: {reason}", name.escape_ascii())))
             }
         }
     }
 
-    async fn wait_while_opening(&self, regions: &[RegionInfo]) {
+    /// Returns when none of `regions` is being opened.
+    pub(crate) async fn wait_while_opening(&self, regions: &[RegionInfo]) {
         let is_opening = |region| matches!(self.state(region), Some(RegionState::Opening(_)));
         self.wait_until(|| !regions.iter().any(is_opening)).await;
     }
@@ -406,9 +571,14 @@ impl Assignment {
         let now = self.clock.monotonic();
         let mut states = self.lock();
         for region in regions {
-            let known = Known { region: region.clone(), state: state.clone(), since: now };
+            let known = Known { region: region.clone(), state: state.clone(), since: now, failure: None };
             if let Some(before) = states.insert(region.encoded_name(), known) {
                 self.note(&before.state, state, now.saturating_sub(before.since));
+                if matches!(state, RegionState::Opening(_) | RegionState::FailedOpen)
+                    && let Some(known) = states.get_mut(&region.encoded_name())
+                {
+                    known.failure = before.failure;
+                }
             }
         }
         drop(states);

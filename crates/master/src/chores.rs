@@ -12,6 +12,8 @@ use std::time::Duration;
 use base::BoxFuture;
 use base::env::TaskClass;
 use fs::space::{Level, Space};
+use cell::schema::TableName;
+use wire::meta::TableState;
 
 use crate::master::Master;
 
@@ -101,7 +103,7 @@ impl Turn {
     }
 }
 
-/// Begins to run all from time to time, for as long as the master lives.
+/// Starts to run all periodically, for as long as the master lives; and to retry regions that cannot be opened.
 pub(crate) fn start(master: &Arc<Master>) {
     let ChoreOptions { janitor_period, cleaner_period, snapshot_period, .. } = *master.chores();
     every(master, janitor_period, |master| {
@@ -109,6 +111,15 @@ pub(crate) fn start(master: &Arc<Master>) {
             if master.janitor().turn.is_enabled() {
                 janitor::run(&master).await;
             }
+        })
+    });
+    every(master, PERIOD_MIN, |master| {
+        Box::pin(async move {
+            let context = master.context();
+            let is_enabled = |table: &TableName| {
+                matches!(context.tables.state(table), Some(TableState::Enabled | TableState::Enabling))
+            };
+            context.assignment.retry_failed(is_enabled).await;
         })
     });
     every(master, cleaner_period, |master| {

@@ -10,6 +10,7 @@ use wire::meta::TableState;
 use crate::assignment::Assignment;
 use crate::connections::Connections;
 use crate::instruments::MasterInstruments;
+use crate::integrity::Integrity;
 use crate::meta::MetaTable;
 use crate::namespace_quotas::NamespaceQuotas;
 use crate::namespaces::Namespaces;
@@ -27,6 +28,8 @@ pub struct Context {
     pub connections: Arc<dyn Connections>,
     /// The rows of `hbase:meta`.
     pub meta: Arc<MetaTable>,
+    /// What is wrong with regions and directories.
+    pub integrity: Arc<Integrity>,
     /// Which server serves which region.
     pub assignment: Assignment,
     /// Table descriptors and states.

@@ -3,13 +3,14 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use base::env::Env;
 use cell::region::{RegionInfo, ServerName};
 use cell::schema::{FamilyDescriptor, TableDescriptor, TableName};
 use fs::FileSystem;
 use layout::RootDir;
-use tracing::{info, warn};
+use tracing::{error, info, warn};
 use wire::exception::{Answer, JavaException};
 use wire::meta::TableState;
 use zk::Coordinator;
@@ -22,7 +23,9 @@ use crate::chores::snapshots::SnapshotCleaner;
 use crate::chores::{self, ChoreOptions};
 use crate::connections::Connections;
 use crate::context::Context;
+use crate::inspection;
 use crate::instruments::MasterInstruments;
+use crate::integrity::Integrity;
 use crate::location::MetaLocation;
 use crate::meta::MetaTable;
 use crate::namespace_quotas::NamespaceQuotas;
@@ -31,9 +34,15 @@ use crate::procedure::executor::{Executor, Progress};
 use crate::procedure::journal::Journal;
 use crate::procedure::{Plan, Work};
 use crate::quotas::Quotas;
+use crate::repair;
 use crate::servers::Servers;
 use crate::switches::Switches;
 use crate::tables::Tables;
+
+/// The pause before `hbase:meta` is opened again after a failure that may pass, such as a full disk; it doubles.
+const META_PAUSE_MIN: Duration = Duration::from_secs(1);
+/// The longest such pause.
+const META_PAUSE_MAX: Duration = Duration::from_secs(30);
 
 /// What a master needs to begin.
 pub struct MasterParts {
@@ -99,7 +108,8 @@ impl Master {
             parts.names.clone(),
             writer,
         ));
-        let meta = Arc::new(MetaTable::new(location, parts.connections.clone()));
+        let integrity = Arc::new(Integrity::default());
+        let meta = Arc::new(MetaTable::new(location, parts.connections.clone(), integrity.clone()));
         let clock = parts.env.clock.clone();
         let instruments = MasterInstruments::begin(clock.monotonic());
         let assignment = Assignment::new(
@@ -113,6 +123,7 @@ impl Master {
             servers,
             connections: parts.connections,
             meta,
+            integrity,
             assignment,
             tables: Tables::new(parts.fs, parts.root),
             namespaces: Namespaces::default(),
@@ -162,7 +173,7 @@ impl Master {
     /// carries on procedures. From the moment `hbase:meta` was read, tables can be made.
     ///
     /// # Errors
-    /// What `hbase:meta`, the journal or a table's files said; the master cannot serve then.
+    /// What `hbase:meta` or the journal said; the master cannot serve then.
     pub async fn initialize(self: &Arc<Self>) -> Answer<()> {
         let stored = |error: engine::Error| JavaException::io(error.to_string());
         self.context.switches.load().await.map_err(stored)?;
@@ -171,8 +182,10 @@ impl Master {
         // Asked for before any procedure runs: one that disables a table must find its regions on their way, or they
         // would be opened behind its back.
         let enabled = self.regions_of_enabled_tables();
-        self.context.assignment.begin_open(&enabled).await?;
+        self.context.assignment.begin_open_or_retry_later(&enabled).await;
         self.executor.resume().await.map_err(stored)?;
+        inspection::run(self).await;
+        repair::overlaps_at_start(self).await;
         self.ensure_system_table(namespaces::descriptor()).await?;
         if self.quotas.enabled() {
             self.ensure_system_table(wire::quota::descriptor()).await?;
@@ -180,24 +193,66 @@ impl Master {
         namespaces::load(&self.context).await;
         self.initialized_ms.store(self.context.env.clock.now_ms(), Ordering::Release);
         chores::start(self);
-        self.context.assignment.wait_for_open(&enabled).await?;
-        info!(regions = enabled.len(), "master initialized");
+        // A region that cannot be opened keeps no other one from being served.
+        self.context.assignment.wait_while_opening(&enabled).await;
+        let failed = self.context.assignment.failures().len();
+        info!(regions = enabled.len(), failed, "master initialized");
         Ok(())
     }
 
     async fn open_meta(&self) -> Answer<()> {
         let region = RegionInfo::meta();
         let table = wire::meta::descriptor();
-        self.context.tables.create_files(&table, std::slice::from_ref(&region)).await?;
+        let lost = |what: &dyn std::fmt::Display| {
+            JavaException::do_not_retry(format!(
+                "{what}; restore the directory of hbase:meta, or rebuild it by `grampus repair meta`"
+            ))
+        };
+        let tables = &self.context.tables;
+        if !tables.has_directory(&table.name).await? && tables.has_user_tables().await? {
+            return Err(lost(&"hbase:meta has no directory, but tables have theirs"));
+        }
+        tables
+            .create_files(&table, std::slice::from_ref(&region))
+            .await
+            .map_err(|error| lost(&error.message))?;
         self.context.tables.put(table, TableState::Enabled);
-        self.context.assignment.open(&[region]).await
+        let mut pause = META_PAUSE_MIN;
+        loop {
+            let opened = self.context.assignment.open(std::slice::from_ref(&region)).await;
+            let Err(error) = opened else { return Ok(()) };
+            let is_damaged =
+                self.context.assignment.failure(&region).is_some_and(|failure| failure.is_damage);
+            if is_damaged {
+                return Err(JavaException::do_not_retry(format!(
+                    "{error}; stop all servers of this directory and rebuild hbase:meta by `grampus repair meta`"
+                )));
+            }
+            warn!(%error, ?pause, "hbase:meta cannot be opened; retrying");
+            self.context.env.clock.sleep(pause).await;
+            pause = (pause * 2).min(META_PAUSE_MAX);
+        }
     }
 
     async fn load_tables(&self) -> Answer<()> {
-        let content = self.context.meta.read_all().await?;
+        let content = self.context.meta.read_all().await.map_err(|error| {
+            let remedy = "if its files are damaged, stop the server and rebuild it by `grampus repair meta`";
+            JavaException::do_not_retry(format!("hbase:meta cannot be read: {error}; {remedy}"))
+        })?;
+        if content.tables.is_empty() && self.context.tables.has_user_tables().await? {
+            return Err(JavaException::do_not_retry(
+                "hbase:meta is empty, but tables have directories; restore its files, or rebuild it by `grampus repair \
+                 meta`",
+            ));
+        }
         for (table, state) in content.tables {
-            if !self.context.tables.load(&table, state).await? {
-                warn!(%table, "has rows in hbase:meta but no descriptor: its deletion goes on, or its directory is lost");
+            match self.context.tables.load(&table, state).await {
+                Ok(true) => {}
+                Ok(false) => {
+                    warn!(%table, "hbase:meta has the table, but it has no descriptor: its deletion resumes, or its \
+                          directory is lost");
+                }
+                Err(error) => error!(%table, %error, "the table's descriptor cannot be read"),
             }
         }
         for region in content.regions {

@@ -13,6 +13,7 @@ use wire::meta::{self, MetaRow, RegionStateText, TableState, row};
 use wire::service::{CellRequest, ClientService};
 
 use crate::connections::Connections;
+use crate::integrity::{self, Integrity};
 use crate::location::MetaLocation;
 
 /// Rows fetched by one call.
@@ -22,6 +23,7 @@ const ROWS_PER_CALL: u32 = 1000;
 pub struct MetaTable {
     location: Arc<MetaLocation>,
     connections: Arc<dyn Connections>,
+    integrity: Arc<Integrity>,
 }
 
 /// What `hbase:meta` holds.
@@ -34,9 +36,13 @@ pub struct Content {
 }
 
 impl MetaTable {
-    /// `hbase:meta` at `location`.
-    pub fn new(location: Arc<MetaLocation>, connections: Arc<dyn Connections>) -> MetaTable {
-        MetaTable { location, connections }
+    /// `hbase:meta` at `location`. Edits that `integrity` refuses are not written.
+    pub fn new(
+        location: Arc<MetaLocation>,
+        connections: Arc<dyn Connections>,
+        integrity: Arc<Integrity>,
+    ) -> MetaTable {
+        MetaTable { location, connections, integrity }
     }
 
     /// Where it is.
@@ -54,6 +60,53 @@ impl MetaTable {
             content.add_row(&cells);
         }
         Ok(content)
+    }
+
+    /// The regions of a table, with split parents.
+    ///
+    /// # Errors
+    /// What the server answered.
+    pub async fn regions_of(&self, table: &TableName) -> Answer<Vec<RegionInfo>> {
+        let (first, after) = meta::region_rows(table);
+        let scan = proto::Scan { start_row: Some(first), stop_row: Some(after), ..proto::Scan::default() };
+        let rows = scan_rows_in(&*self.client().await, &RegionInfo::meta(), scan).await?;
+        let row = |cells: &Vec<KeyValue>| MetaRow::parse(cells.iter().map(|cell| cell.view(0)));
+        Ok(rows
+            .iter()
+            .filter_map(row)
+            .map(|row| row.region)
+            .filter(|region| region.table == *table)
+            .collect())
+    }
+
+    /// Whether the regions of a table still cover each row once after an edit; see [`integrity::check_edit`].
+    ///
+    /// # Errors
+    /// The violation as `DoNotRetryIOException`; what the server answered.
+    pub async fn check_edit(
+        &self,
+        table: &TableName,
+        removed: &[RegionInfo],
+        added: &[RegionInfo],
+    ) -> Answer<()> {
+        let current = self.regions_of(table).await?;
+        integrity::check_edit(&current, removed, added)
+            .map_err(|violation| JavaException::do_not_retry(format!("table {table}: refused: {violation}")))
+    }
+
+    /// The same right before the edit is written. A violation is logged and kept for the pages: an earlier check should
+    /// have found it.
+    async fn require_whole(
+        &self,
+        table: &TableName,
+        removed: &[RegionInfo],
+        added: &[RegionInfo],
+    ) -> Answer<()> {
+        self.check_edit(table, removed, added).await.inspect_err(|error| {
+            if error.do_not_retry {
+                self.integrity.note_refused(&error.message);
+            }
+        })
     }
 
     /// A table's state; `None` if there is no such table.
@@ -83,6 +136,7 @@ impl MetaTable {
         regions: &[RegionInfo],
         gone: &[RegionInfo],
     ) -> Answer<()> {
+        self.require_whole(table, gone, regions).await?;
         let mut rows: Vec<_> =
             regions.iter().map(|region| row::put_region(region, RegionStateText::Closed)).collect();
         rows.extend(gone.iter().map(row::delete_region));
@@ -94,7 +148,13 @@ impl MetaTable {
     ///
     /// # Errors
     /// What the server answered.
-    pub async fn replace_regions(&self, regions: &[RegionInfo], gone: &[RegionInfo]) -> Answer<()> {
+    pub async fn replace_regions(
+        &self,
+        table: &TableName,
+        regions: &[RegionInfo],
+        gone: &[RegionInfo],
+    ) -> Answer<()> {
+        self.require_whole(table, gone, regions).await?;
         let mut rows: Vec<_> =
             regions.iter().map(|region| row::put_region(region, RegionStateText::Closed)).collect();
         rows.extend(gone.iter().map(row::delete_region));
@@ -123,6 +183,7 @@ impl MetaTable {
     /// What the server answered; whether it was written is not known then.
     pub async fn put_split(&self, parent: &RegionInfo, daughters: &[RegionInfo; 2]) -> Answer<()> {
         let [low, high] = daughters;
+        self.require_whole(&parent.table, std::slice::from_ref(parent), daughters).await?;
         self.write(&[
             row::put_split_parent(parent, daughters),
             row::put_new_region(low, &[]),
@@ -131,14 +192,30 @@ impl MetaTable {
         .await
     }
 
-    /// Regions were merged: their rows go and that of the new region comes, all at one moment.
+    /// Regions were merged: their rows are replaced by that of the new region in one write. The new row names `ancestors`,
+    /// whose files the region refers to: the parents, and regions whose files a parent still refers to.
     ///
     /// # Errors
     /// What the server answered; whether it was written is not known then.
-    pub async fn put_merged(&self, parents: &[RegionInfo], merged: &RegionInfo) -> Answer<()> {
-        let mut rows = vec![row::put_new_region(merged, parents)];
+    pub async fn put_merged(
+        &self,
+        parents: &[RegionInfo],
+        ancestors: &[RegionInfo],
+        merged: &RegionInfo,
+    ) -> Answer<()> {
+        self.require_whole(&merged.table, parents, std::slice::from_ref(merged)).await?;
+        let mut rows = vec![row::put_new_region(merged, ancestors)];
         rows.extend(parents.iter().map(row::delete_region));
         self.write(&rows).await
+    }
+
+    /// A region that is new in a table which is there already, closed.
+    ///
+    /// # Errors
+    /// What the server answered.
+    pub async fn add_region(&self, region: &RegionInfo) -> Answer<()> {
+        self.require_whole(&region.table, &[], std::slice::from_ref(region)).await?;
+        self.write(&[row::put_region(region, RegionStateText::Closed)]).await
     }
 
     /// The regions that were merged into `merged` are gone.
@@ -149,11 +226,12 @@ impl MetaTable {
         self.write(&[row::delete_merge_parents(merged, parents)]).await
     }
 
-    /// Regions that are gone.
+    /// Parents of splits whose files are archived.
     ///
     /// # Errors
     /// What the server answered.
-    pub async fn remove_regions(&self, regions: &[RegionInfo]) -> Answer<()> {
+    pub async fn remove_regions(&self, table: &TableName, regions: &[RegionInfo]) -> Answer<()> {
+        self.require_whole(table, regions, &[]).await?;
         let rows: Vec<_> = regions.iter().map(row::delete_region).collect();
         self.write(&rows).await
     }
@@ -163,6 +241,7 @@ impl MetaTable {
     /// # Errors
     /// What the server answered.
     pub async fn remove_table(&self, table: &TableName, regions: &[RegionInfo]) -> Answer<()> {
+        self.require_whole(table, regions, &[]).await?;
         let rows: Vec<_> = regions.iter().map(row::delete_region).collect();
         self.write(&rows).await?;
         self.write(&[row::delete_table(table)]).await
@@ -261,10 +340,19 @@ pub(crate) fn cells_of(block: bytes::Bytes) -> Answer<Vec<KeyValue>> {
 /// # Errors
 /// What the server answered.
 pub(crate) async fn scan_rows(client: &dyn ClientService, region: &RegionInfo) -> Answer<Vec<Vec<KeyValue>>> {
+    scan_rows_in(client, region, proto::Scan::default()).await
+}
+
+/// The rows of a region that a scan selects.
+async fn scan_rows_in(
+    client: &dyn ClientService,
+    region: &RegionInfo,
+    scan: proto::Scan,
+) -> Answer<Vec<Vec<KeyValue>>> {
     let mut rows = Vec::new();
     let mut request = proto::ScanRequest {
         region: Some(wire::convert::region_specifier(region)),
-        scan: Some(proto::Scan::default()),
+        scan: Some(scan),
         number_of_rows: Some(ROWS_PER_CALL),
         ..proto::ScanRequest::default()
     };

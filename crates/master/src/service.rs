@@ -18,6 +18,7 @@ mod tables;
 mod transit;
 
 pub use admin::MasterAdmin;
+pub(crate) use procedures::EXPECTED_TIMEOUT_MS;
 
 use base::BoxFuture;
 use wire::exception::{Answer, JavaException, class};

@@ -13,6 +13,7 @@ use engine::chores::Chores;
 use engine::instruments::Instruments;
 use engine::recovery::{OnDamage, Recovered, log_dirs_of_others};
 use engine::region::{Opening, RegionOptions, RegionServices};
+use engine::replay::{Entries, NoEntries};
 use engine::scanner::BlockLoader;
 use fs::FileSystem;
 use layout::RootDir;
@@ -30,9 +31,86 @@ const LOG_BYTES: u64 = 16 << 20;
 const CACHE_BYTES: u64 = 1 << 20;
 
 /// The master's own region.
-pub struct MasterStore {
+pub struct MasterStore(LoneRegion);
+
+/// A region that is open without a region server, with a log of its own.
+pub struct LoneRegion {
     region: Arc<Region>,
     log: Arc<wal::Log>,
+}
+
+impl LoneRegion {
+    /// Opens a region whose table has its directory. Logs of earlier runs are not read.
+    ///
+    /// # Errors
+    /// What keeps it from being opened.
+    pub async fn open(
+        env: &Env,
+        fs: &Arc<dyn FileSystem>,
+        root: &RootDir,
+        server: &ServerName,
+        region: (TableDescriptor, RegionInfo),
+    ) -> Result<LoneRegion, engine::Error> {
+        // The caller learns of a failed log by its next write.
+        LoneRegion::begin(env, fs, (root, server), region, Arc::new(|_: &wal::Error| ()), None).await
+    }
+
+    async fn begin(
+        env: &Env,
+        fs: &Arc<dyn FileSystem>,
+        (root, server): (&RootDir, &ServerName),
+        (table, info): (TableDescriptor, RegionInfo),
+        on_fatal: Arc<dyn Fn(&wal::Error) + Send + Sync>,
+        recovered: Option<Recovered>,
+    ) -> Result<LoneRegion, engine::Error> {
+        let options = wal::LogOptions {
+            roll_bytes: LOG_BYTES,
+            reserve_bytes: 0,
+            record: recovered.is_some().then(|| root.log_record()),
+            ..wal::LogOptions::new(root.wal_dir(server), &server.url_encoded(), root.old_wals_dir())
+        };
+        let log = wal::Log::start(env.clone(), fs.clone(), options, on_fatal).await?;
+        let entries: Box<dyn Entries> = match &recovered {
+            Some(recovered) => {
+                log.adopt(recovered.old_logs());
+                recovered.entries_of(fs.clone(), &info)
+            }
+            None => Box::new(NoEntries),
+        };
+        let services = RegionServices {
+            env: env.clone(),
+            fs: fs.clone(),
+            root: root.clone(),
+            log: log.clone(),
+            loader: Arc::new(BlockLoader::new(CACHE_BYTES)),
+            budget: Arc::new(MemstoreBudget::unlimited()),
+            nonces: Arc::default(),
+            maintenance: Arc::new(Chores::new(env.clone())),
+            options: Arc::new(RegionOptions { flush_bytes: FLUSH_BYTES, ..RegionOptions::default() }),
+            instruments: Arc::new(Instruments::begin(env.clock.monotonic())),
+            server: Some(server.clone()),
+        };
+        let region = Region::open(services, Opening { info, table: Arc::new(table), entries }).await?;
+        Ok(LoneRegion { region, log })
+    }
+
+    /// The region.
+    pub fn region(&self) -> &Arc<Region> {
+        &self.region
+    }
+
+    /// Flushes and closes it.
+    ///
+    /// # Errors
+    /// What the flush said; the log has the rest.
+    pub async fn close(&self) -> Result<(), engine::Error> {
+        let closed = self.region.close_once().await;
+        if closed.is_err() {
+            self.region.abandon();
+        }
+        self.log.close().await;
+        closed
+    }
 }
 
 impl MasterStore {
@@ -56,35 +134,14 @@ impl MasterStore {
             .map_err(|error| engine::Error::bad_request(error.to_string()))?;
         let dirs = log_dirs_of_others(&**fs, &root, server).await?;
         let recovered = Recovered::scan(fs.clone(), &root, &dirs, server, on_damage).await?;
-        let options = wal::LogOptions {
-            roll_bytes: LOG_BYTES,
-            reserve_bytes: 0,
-            record: Some(root.log_record()),
-            ..wal::LogOptions::new(root.wal_dir(server), &server.url_encoded(), root.old_wals_dir())
-        };
-        let log = wal::Log::start(env.clone(), fs.clone(), options, on_fatal).await?;
-        log.adopt(recovered.old_logs());
-        let services = RegionServices {
-            env: env.clone(),
-            fs: fs.clone(),
-            root,
-            log: log.clone(),
-            loader: Arc::new(BlockLoader::new(CACHE_BYTES)),
-            budget: Arc::new(MemstoreBudget::unlimited()),
-            nonces: Arc::default(),
-            maintenance: Arc::new(Chores::new(env.clone())),
-            options: Arc::new(RegionOptions { flush_bytes: FLUSH_BYTES, ..RegionOptions::default() }),
-            instruments: Arc::new(Instruments::begin(env.clock.monotonic())),
-            server: Some(server.clone()),
-        };
-        let entries = recovered.entries_of(fs.clone(), &info);
-        let region = Region::open(services, Opening { info, table: Arc::new(table), entries }).await?;
-        Ok(MasterStore { region, log })
+        let lone =
+            LoneRegion::begin(env, fs, (&root, server), (table, info), on_fatal, Some(recovered)).await?;
+        Ok(MasterStore(lone))
     }
 
     /// The region.
     pub fn region(&self) -> &Arc<Region> {
-        &self.region
+        self.0.region()
     }
 
     /// Flushes and closes it.
@@ -92,12 +149,7 @@ impl MasterStore {
     /// # Errors
     /// What the flush said; the log has the rest.
     pub async fn close(&self) -> Result<(), engine::Error> {
-        let closed = self.region.close_once().await;
-        if closed.is_err() {
-            self.region.abandon();
-        }
-        self.log.close().await;
-        closed
+        self.0.close().await
     }
 }
 

@@ -116,6 +116,24 @@ impl Tables {
         self.root.delete_namespace(&*self.fs, namespace).await.map_err(failed)
     }
 
+    /// Whether a table has a directory.
+    ///
+    /// # Errors
+    /// What the file system said.
+    pub async fn has_directory(&self, table: &TableName) -> Answer<bool> {
+        let found = self.fs.stat(&self.root.table_dir(table)).await;
+        Ok(found.map_err(|error| failed(error.into()))?.is_some())
+    }
+
+    /// Whether a table outside the namespace `hbase` has a directory.
+    ///
+    /// # Errors
+    /// What the file system said.
+    pub async fn has_user_tables(&self) -> Answer<bool> {
+        let tables = self.root.list_tables(&*self.fs).await.map_err(failed)?;
+        Ok(tables.iter().any(|table| !table.is_system()))
+    }
+
     /// Makes the directories, the descriptor and the region infos of a new table, unless they are there.
     ///
     /// # Errors

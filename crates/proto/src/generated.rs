@@ -702,6 +702,8 @@ pub struct RegionState {
     pub state: i32,
     #[prost(uint64, optional, tag = "3")]
     pub stamp: ::core::option::Option<u64>,
+    #[prost(string, optional, tag = "1000")]
+    pub failure: ::core::option::Option<::prost::alloc::string::String>,
 }
 /// Nested message and enum types in `RegionState`.
 pub mod region_state {
@@ -5890,6 +5892,10 @@ pub struct RegionStateTransition {
     pub proc_id: ::prost::alloc::vec::Vec<i64>,
     #[prost(int64, optional, tag = "5")]
     pub initiating_master_active_time: ::core::option::Option<i64>,
+    #[prost(string, optional, tag = "1000")]
+    pub failure: ::core::option::Option<::prost::alloc::string::String>,
+    #[prost(bool, optional, tag = "1001")]
+    pub damaged: ::core::option::Option<bool>,
 }
 /// Nested message and enum types in `RegionStateTransition`.
 pub mod region_state_transition {

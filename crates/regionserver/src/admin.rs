@@ -60,7 +60,19 @@ impl Admin {
         Ok(proto::GetStoreFileResponse { store_file })
     }
 
+    /// Refuses a call that was meant for an earlier server at this address, as HBase does.
+    fn check_start_code(&self, start_code: Option<u64>) -> Answer<()> {
+        let own = self.0.name();
+        match start_code {
+            Some(other) if other != own.start_code => Err(JavaException::do_not_retry(format!(
+                "This RPC was intended for a different server with startcode: {other}, this server is: {own}"
+            ))),
+            _ => Ok(()),
+        }
+    }
+
     fn open(&self, request: &proto::OpenRegionRequest) -> Answer<proto::OpenRegionResponse> {
+        self.check_start_code(request.server_start_code)?;
         let mut opening_state = Vec::new();
         for open in &request.open_info {
             self.0.begin_open(region_info(&open.region)?);
@@ -70,6 +82,7 @@ impl Admin {
     }
 
     fn close(&self, request: &proto::CloseRegionRequest) -> Answer<proto::CloseRegionResponse> {
+        self.check_start_code(request.server_start_code)?;
         let encoded = cell::region::encoded_name_of(&request.region.value)
             .ok_or_else(|| JavaException::do_not_retry("not a region's name"))?;
         self.0.begin_close(encoded);

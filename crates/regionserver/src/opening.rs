@@ -20,6 +20,41 @@ const REPORT_PAUSE: Duration = Duration::from_millis(100);
 /// The pause before a close that failed is tried again.
 const CLOSE_PAUSE: Duration = Duration::from_secs(1);
 
+/// The end of a transition of a region.
+enum Outcome {
+    /// It is served, from this sequence id on.
+    Opened(u64),
+    /// It cannot be served.
+    Failed(engine::Error),
+    /// It is served no more.
+    Closed,
+}
+
+impl Outcome {
+    fn code(&self) -> TransitionCode {
+        match self {
+            Outcome::Opened(_) => TransitionCode::Opened,
+            Outcome::Failed(_) => TransitionCode::FailedOpen,
+            Outcome::Closed => TransitionCode::Closed,
+        }
+    }
+
+    /// What the master is told, without the region.
+    fn transition(&self) -> proto::RegionStateTransition {
+        let mut transition =
+            proto::RegionStateTransition { transition_code: self.code() as i32, ..Default::default() };
+        match self {
+            Outcome::Opened(open_seq_num) => transition.open_seq_num = Some(*open_seq_num),
+            Outcome::Failed(error) => {
+                transition.failure = Some(error.to_string());
+                transition.damaged = Some(matches!(error, engine::Error::Corrupt { .. }));
+            }
+            Outcome::Closed => {}
+        }
+        transition
+    }
+}
+
 impl RegionServer {
     /// Begins to open a region; the outcome is reported. Nothing happens if it is open or being opened.
     pub(crate) fn begin_open(self: &Arc<Self>, info: RegionInfo) {
@@ -28,12 +63,12 @@ impl RegionServer {
         }
         let server = self.clone();
         self.env().spawn(TaskClass::Background, async move {
-            let (code, open_seq_num) = server.open(&info).await;
-            server.report_transition(&info, code, open_seq_num).await;
+            let outcome = server.open(&info).await;
+            server.report_transition(&info, &outcome).await;
         });
     }
 
-    async fn open(&self, info: &RegionInfo) -> (TransitionCode, Option<u64>) {
+    async fn open(&self, info: &RegionInfo) -> Outcome {
         let start = self.env().clock.monotonic();
         match self.open_region(info).await {
             Ok(region) => {
@@ -43,13 +78,12 @@ impl RegionServer {
                 self.regions().insert(region.clone());
                 // References above all, so that the regions they lead to can go.
                 region.want_compactions();
-                (TransitionCode::Opened, Some(open_seq_id))
+                Outcome::Opened(open_seq_id)
             }
             Err(error) => {
-                error!(region = %info.name().escape_ascii(), %error, "region failed to open; mend what it names and \
-                       enable the table again, or restart");
+                warn!(region = %info.name().escape_ascii(), %error, "cannot open region; the master retries");
                 self.regions().cancel_opening(&info.encoded_name());
-                (TransitionCode::FailedOpen, None)
+                Outcome::Failed(error)
             }
         }
     }
@@ -60,7 +94,7 @@ impl RegionServer {
         let server = self.clone();
         self.env().spawn(TaskClass::Background, async move {
             server.close(&region).await;
-            server.report_transition(region.info(), TransitionCode::Closed, None).await;
+            server.report_transition(region.info(), &Outcome::Closed).await;
         });
     }
 
@@ -78,20 +112,34 @@ impl RegionServer {
         info!(region = %region.name(), "region closed");
     }
 
-    async fn report_transition(&self, info: &RegionInfo, code: TransitionCode, open_seq_num: Option<u64>) {
-        let transition = proto::RegionStateTransition {
-            transition_code: code as i32,
-            region_info: vec![info.into()],
-            open_seq_num,
-            ..proto::RegionStateTransition::default()
-        };
+    async fn report_transition(&self, info: &RegionInfo, outcome: &Outcome) {
+        let code = outcome.code();
+        let transition =
+            proto::RegionStateTransition { region_info: vec![info.into()], ..outcome.transition() };
         let request = proto::ReportRegionStateTransitionRequest {
             server: self.name().into(),
             transition: vec![transition],
         };
-        while let Err(error) = self.master().report_region_state_transition(request.clone()).await {
-            warn!(region = %info.encoded_name(), ?code, %error, "the master did not take a report; made again");
-            self.env().clock.sleep(REPORT_PAUSE).await;
+        loop {
+            match self.master().report_region_state_transition(request.clone()).await {
+                Ok(answer) => return self.after_report(info, code, answer.error_message).await,
+                Err(error) => {
+                    let region = info.encoded_name();
+                    warn!(%region, ?code, %error, "cannot report region transition to master; retrying");
+                    self.env().clock.sleep(REPORT_PAUSE).await;
+                }
+            }
+        }
+    }
+
+    /// A region that the master does not want here is not served.
+    async fn after_report(&self, info: &RegionInfo, code: TransitionCode, refused: Option<String>) {
+        let Some(why) = refused else { return };
+        error!(region = %info.encoded_name(), ?code, why, "the master refused the report of a region");
+        if code == TransitionCode::Opened
+            && let Some(region) = self.regions().remove(&info.encoded_name())
+        {
+            self.close(&region).await;
         }
     }
 }

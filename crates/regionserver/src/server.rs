@@ -416,6 +416,11 @@ impl RegionServer {
     /// # Errors
     /// What keeps it from being served.
     pub(crate) async fn open_region(&self, info: &RegionInfo) -> Result<Arc<Region>, engine::Error> {
+        // Opened without its directory, it would serve no rows as if it never had any.
+        let dir = self.root.region_dir(info);
+        if self.services.fs.stat(&dir).await?.is_none() {
+            return Err(engine::Error::bad_request(format!("its directory {dir} is missing")));
+        }
         let table = self.root.read_table_descriptor(&*self.services.fs, &info.table).await;
         let table = Arc::new(table.map_err(layout_error)?);
         let log = if info.table.is_meta() { &self.meta_log } else { &self.services.log };

@@ -40,8 +40,32 @@ pub enum Command {
     Canary(cli::CanaryArguments),
     /// Ask the server of this configuration whether it serves; status 0 if it does
     Health(StartArguments),
+    /// Find and repair faults of regions, of hbase:meta and of the master's own region
+    #[command(subcommand)]
+    Repair(Repair),
     /// Print the version
     Version,
+}
+
+/// What to repair.
+// There is one of it in a process.
+#[allow(clippy::large_enum_variant)]
+#[derive(Debug, Subcommand)]
+pub enum Repair {
+    /// List regions that cannot be opened, holes, overlaps, and directories that hbase:meta disagrees with
+    Status(cli::RepairTarget),
+    /// Merge regions of enabled tables that overlap
+    Overlaps(cli::RepairTarget),
+    /// Create empty regions for rows that no region covers
+    Holes(cli::RepairTarget),
+    /// Accept the loss of a region whose directory is missing: create it empty
+    Region(cli::RegionRepair),
+    /// Add a region to hbase:meta that has a directory and is unknown there
+    Adopt(cli::RegionRepair),
+    /// Rebuild hbase:meta from the directories of regions; the server must be stopped
+    Meta(StartArguments),
+    /// Replace a damaged region of the master (master:store) by an empty one; the server must be stopped
+    Master(StartArguments),
 }
 
 /// How to start.

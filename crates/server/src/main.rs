@@ -4,6 +4,7 @@
 //!   process, wired to each other;
 //! * [`os`]: clocks, sockets, threads; [`allocator`]: memory; [`lock`]: one process to a data directory;
 //! * [`limits`]: limits of the system that a server cannot run with;
+//! * [`repair`]: rebuilding what keeps a server from starting;
 //! * [`health`]: whether a server serves, asked from outside; [`notify`]: what the service manager is told;
 //! * [`registry`], [`services`]: services behind the RPC server;
 //! * [`pages`]: what the pages show; [`history`]: what is kept of the last hour; [`beans`], [`log_counts`]: metrics; [`sinks`]:
@@ -23,6 +24,7 @@ mod notify;
 mod os;
 mod pages;
 mod registry;
+mod repair;
 mod services;
 mod settings;
 mod signals;
@@ -33,7 +35,8 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use arguments::{Arguments, Command};
+use arguments::{Arguments, Command, Repair};
+use cli::OnlineRepair;
 
 #[global_allocator]
 static ALLOCATOR: allocator::Allocator = allocator::Allocator;
@@ -53,6 +56,7 @@ fn main() -> ExitCode {
         Command::Top(top) => run_top(&top),
         Command::Canary(canary) => return run_canary(&canary),
         Command::Health(server) => health::run(&server),
+        Command::Repair(repair) => run_repair(&repair),
         Command::Version => {
             println!("grampus {}", env!("CARGO_PKG_VERSION"));
             Ok(())
@@ -105,6 +109,21 @@ fn run_top(arguments: &cli::TopArguments) -> Result<(), String> {
     let runtimes = os::Runtimes::start(1, 1).map_err(|error| format!("cannot start threads: {error}"))?;
     let env = os::env(std::sync::Arc::new(runtimes));
     os::block_on(cli::top(env, Box::pin(signals::terminated()), arguments))
+}
+
+fn run_repair(repair: &Repair) -> Result<(), String> {
+    let (target, online) = match repair {
+        Repair::Status(target) => (target, OnlineRepair::Status),
+        Repair::Overlaps(target) => (target, OnlineRepair::Overlaps),
+        Repair::Holes(target) => (target, OnlineRepair::Holes),
+        Repair::Region(region) => (&region.target, OnlineRepair::Region(&region.region)),
+        Repair::Adopt(region) => (&region.target, OnlineRepair::Adopt(&region.region)),
+        Repair::Meta(arguments) => return repair::meta(arguments),
+        Repair::Master(arguments) => return repair::master(arguments),
+    };
+    let runtimes = os::Runtimes::start(1, 1).map_err(|error| format!("cannot start threads: {error}"))?;
+    let env = os::env(std::sync::Arc::new(runtimes));
+    os::block_on(cli::repair(env, target, online))
 }
 
 fn run_canary(arguments: &cli::CanaryArguments) -> ExitCode {

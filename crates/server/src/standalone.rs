@@ -49,7 +49,7 @@ use crate::notify;
 use crate::os::{self, Runtimes};
 use crate::pages::{MasterPages, Peers, RegionServerPages};
 use crate::registry::Registry;
-use crate::services::Dispatched;
+use crate::services::{Dispatched, Internal, OF_MASTER};
 use crate::settings::{Limits, on_damage, region_server_options, slow_log_options};
 use crate::signals::Stop;
 use crate::sinks::Sinks;
@@ -198,16 +198,30 @@ async fn listen(env: &Env, address: IpAddr, port: u16, key: &str) -> Result<Box<
 }
 
 /// The data directory, locked.
-struct Data {
-    fs: Arc<dyn FileSystem>,
+pub(crate) struct Data {
+    pub(crate) fs: Arc<dyn FileSystem>,
     disk: Disk,
     instruments: Arc<fs::measured::Instruments>,
-    root: RootDir,
+    pub(crate) root: RootDir,
     cluster_id: String,
     _lock: DirectoryLock,
 }
 
 impl Data {
+    /// Opens a directory that a server has used.
+    ///
+    /// # Errors
+    /// One line: why it cannot be opened.
+    pub(crate) async fn open_existing(env: &Env, config: &Config) -> Result<Data, String> {
+        let dir = &config.root_dir;
+        match is_directory(dir) {
+            true => Data::open(env, config).await,
+            false => {
+                Err(format!("there is no data directory {}; choose another by --data DIR", dir.display()))
+            }
+        }
+    }
+
     async fn open(env: &Env, config: &Config) -> Result<Data, String> {
         let dir = &config.root_dir;
         let shown = dir.display();
@@ -266,6 +280,11 @@ async fn open_disk(fs: &Arc<dyn FileSystem>, root: &RootDir, config: &Config) ->
     space.polled(found, 0);
     let reserve = Reserve::open(fs.clone(), root.reserve_dir(), bytes, space.clone()).await?;
     Ok(Disk { space, reserve: Some(reserve), lock: Some(root.lock_file()), warnings: Vec::new() })
+}
+
+#[allow(clippy::disallowed_methods, reason = "the file system begins below this directory")]
+fn is_directory(dir: &Path) -> bool {
+    dir.is_dir()
 }
 
 #[allow(clippy::disallowed_methods, reason = "the file system begins below this directory")]
@@ -371,7 +390,10 @@ impl Node {
             on_stop: Arc::new(move |why| on_stop.request(why)),
         });
         let (store, region_server) = tokio::join!(store, region_server);
-        let store = store.map_err(|error| format!("cannot open master:store: {error}"))?;
+        let store = store.map_err(|error| {
+            let remedy = "if its files are damaged, replace it by `grampus repair master`";
+            format!("cannot open master:store: {error}; {remedy}")
+        })?;
         let region_server =
             region_server.map_err(|error| format!("cannot start the region server: {error}"))?;
         let direct = Arc::new(Direct::default());
@@ -416,21 +438,26 @@ impl Node {
         let client_meta: Arc<dyn ClientMetaService> =
             Arc::new(Registry::new(self.coordinator.clone(), self.names.clone()));
         let client_meta: Arc<dyn Service> =
-            Dispatched::new("ClientMetaService", client_meta, dispatch_client_meta);
+            Dispatched::new("ClientMetaService", client_meta, dispatch_client_meta, Internal::None);
         let master: Arc<dyn MasterService> = self.master.clone();
         let status: Arc<dyn RegionServerStatusService> = self.master.clone();
         let admin: Arc<dyn AdminService> = Arc::new(Admin(self.region_server.clone()));
         let master_admin: Arc<dyn AdminService> = Arc::new(MasterAdmin(self.master.clone()));
         let of_master: Vec<Arc<dyn Service>> = vec![
             client_meta.clone(),
-            Dispatched::new("MasterService", master, dispatch_master),
-            Dispatched::new("RegionServerStatusService", status, dispatch_region_server_status),
-            Dispatched::new("AdminService", master_admin, dispatch_admin),
+            Dispatched::new("MasterService", master, dispatch_master, Internal::None),
+            Dispatched::new(
+                "RegionServerStatusService",
+                status,
+                dispatch_region_server_status,
+                Internal::All,
+            ),
+            Dispatched::new("AdminService", master_admin, dispatch_admin, OF_MASTER),
         ];
         let of_region_server: Vec<Arc<dyn Service>> = vec![
             client_meta,
             Arc::new(ClientRpc::new(self.region_server.clone())),
-            Dispatched::new("AdminService", admin, dispatch_admin),
+            Dispatched::new("AdminService", admin, dispatch_admin, OF_MASTER),
         ];
         let rpc = |services, watch| {
             let options = ServerOptions { watch, ..limits.rpc.clone() };

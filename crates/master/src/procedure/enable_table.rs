@@ -21,6 +21,6 @@ pub(super) async fn act(context: &Context, table: &TableName) -> Result<(), Java
     context.set_table_state(table, TableState::Enabling).await?;
     let regions: Vec<_> =
         context.assignment.regions_of(table).into_iter().map(|(region, _)| region).collect();
-    context.assignment.open(&regions).await?;
+    context.assignment.open_or_retry_later(&regions).await?;
     context.set_table_state(table, TableState::Enabled).await
 }

@@ -6,6 +6,7 @@
 //!
 //! Source: HBase `MergeTableRegionsProcedure`.
 
+use cell::KeyRange;
 use cell::region::RegionInfo;
 use proto::MasterSwitchType;
 use wire::exception::{Answer, JavaException, class};
@@ -24,6 +25,26 @@ pub(crate) async fn check_asked(
     regions: &[RegionInfo],
     forcible: bool,
 ) -> Result<(), JavaException> {
+    check_named(context, regions, forcible)?;
+    let table = &regions[0].table;
+    match context.meta.table_state(table).await? {
+        Some(TableState::Enabled) => {}
+        _ => return Err(refusal::table_not_enabled(table)),
+    }
+    check_edit(context, regions, &merged_of(regions)).await
+}
+
+/// Whether the merged region would overlap none that is not merged. Force does not change that.
+async fn check_edit(context: &Context, parents: &[RegionInfo], merged: &RegionInfo) -> Answer<()> {
+    let checked = context.meta.check_edit(&merged.table, parents, std::slice::from_ref(merged)).await;
+    checked.map_err(|refused| match refused.do_not_retry {
+        true => JavaException::new(class::MERGE_REGION, refused.message),
+        false => refused,
+    })
+}
+
+/// What can be told from the regions alone.
+fn check_named(context: &Context, regions: &[RegionInfo], forcible: bool) -> Answer<()> {
     let refused = |message: String| Err(JavaException::new(class::MERGE_REGION, message));
     let unique: std::collections::HashSet<_> = regions.iter().map(RegionInfo::encoded_name).collect();
     if unique.len() != regions.len() {
@@ -44,11 +65,7 @@ pub(crate) async fn check_asked(
             return refused(not_open.to_string());
         }
     }
-    let table = &regions[0].table;
-    match context.meta.table_state(table).await? {
-        Some(TableState::Enabled) => Ok(()),
-        _ => Err(refusal::table_not_enabled(table)),
-    }
+    Ok(())
 }
 
 fn check_pair(previous: &RegionInfo, region: &RegionInfo, forcible: bool) -> Answer<()> {
@@ -60,7 +77,7 @@ fn check_pair(previous: &RegionInfo, region: &RegionInfo, forcible: bool) -> Ans
             refusal::shown_region(region)
         ));
     }
-    if !forcible && !is_adjacent(previous, region) && !is_overlapping(previous, region) {
+    if !forcible && previous.range().merge(&region.range()).is_none() {
         return refused(format!(
             "Unable to merge non-adjacent or non-overlapping regions '{}', '{}' when force=false",
             previous.encoded_name(),
@@ -70,25 +87,13 @@ fn check_pair(previous: &RegionInfo, region: &RegionInfo, forcible: bool) -> Ans
     Ok(())
 }
 
-fn is_adjacent(left: &RegionInfo, right: &RegionInfo) -> bool {
-    left.end_key == right.start_key || left.start_key == right.end_key
-}
-
-fn is_overlapping(left: &RegionInfo, right: &RegionInfo) -> bool {
-    let begins_before_end = |region: &RegionInfo, other: &RegionInfo| {
-        other.end_key.is_empty() || region.start_key < other.end_key
-    };
-    begins_before_end(left, right) && begins_before_end(right, left)
-}
-
 /// The region that `parents`, which are not none, are merged into.
 pub fn merged_of(parents: &[RegionInfo]) -> RegionInfo {
     let table = parents[0].table.clone();
-    let start = parents.iter().map(|region| &region.start_key).min().cloned().unwrap_or_default();
-    let is_last = parents.iter().any(|region| region.end_key.is_empty());
-    let end = parents.iter().map(|region| &region.end_key).max().filter(|_| !is_last).cloned();
+    let ranges = parents.iter().map(RegionInfo::range);
+    let KeyRange { start, end } = ranges.reduce(|all, range| all.span(&range)).expect("there are parents");
     let id = parents.iter().map(|region| region.region_id).max().unwrap_or(0) + 1;
-    RegionInfo::new(table, start, end.unwrap_or_default(), id)
+    RegionInfo::new(table, start, end, id)
 }
 
 /// The regions must be open still and need no other region's files, and merges be allowed.
@@ -113,6 +118,12 @@ pub(super) async fn check(
         check_parent(context, parents, parent).await?;
     }
     Ok(())
+}
+
+/// A repair of regions that overlap: they must be open still.
+pub(super) async fn check_repair(context: &Context, parents: &[RegionInfo]) -> Result<(), JavaException> {
+    context.assignment.wait_for_open(parents).await?;
+    check_asked(context, parents, true).await
 }
 
 async fn check_parent(context: &Context, parents: &[RegionInfo], parent: &RegionInfo) -> Answer<()> {
@@ -144,18 +155,32 @@ async fn check_parent(context: &Context, parents: &[RegionInfo], parent: &Region
 pub(super) async fn act(context: &Context, parents: &[RegionInfo]) -> Result<(), JavaException> {
     let merged = merged_of(parents);
     if context.meta.region_row(&merged).await?.is_none() {
-        if let Err(error) = unite(context, parents, &merged).await {
+        let united = match unite(context, parents, &merged).await {
+            Ok(()) => context.meta.put_merged(parents, &ancestors_of(context, parents).await?, &merged).await,
+            failed => failed,
+        };
+        if let Err(error) = united {
             return Err(give_up(context, parents, &[&merged], error).await);
         }
-        context.meta.put_merged(parents, &merged).await?;
     }
     context.assignment.take_merged(parents, &merged);
-    context.assignment.open(&[merged]).await
+    context.assignment.open_or_retry_later(&[merged]).await
+}
+
+/// The parents, and the regions whose files they refer to still: after a repair of regions that were merged before.
+async fn ancestors_of(context: &Context, parents: &[RegionInfo]) -> Answer<Vec<RegionInfo>> {
+    let mut ancestors = parents.to_vec();
+    for parent in parents {
+        let row = context.meta.region_row(parent).await?;
+        ancestors.extend(row.into_iter().flat_map(|row| row.merged_from));
+    }
+    Ok(ancestors)
 }
 
 async fn unite(context: &Context, parents: &[RegionInfo], merged: &RegionInfo) -> Answer<()> {
     let tables = &context.tables;
     let table = tables.descriptor(&merged.table).ok_or_else(|| refusal::table_not_found(&merged.table))?;
+    check_edit(context, parents, merged).await?;
     close(context, parents).await?;
     let (fs, root) = (tables.fs(), tables.root());
     engine::split::remove_daughters(fs, root, &[merged]).await.map_err(of_files)?;
@@ -187,6 +212,8 @@ mod tests {
         assert!(may(region("a", "", 1), region("c", "f", 1)));
         assert!(!may(region("a", "b", 1), region("c", "f", 1)));
         assert!(!may(region("c", "", 1), region("a", "b", 1)));
+        // The last region ends, and the first one begins, with an empty key.
+        assert!(!may(region("", "d", 1), region("m", "", 1)) && !may(region("m", "", 1), region("", "d", 1)));
         assert!(check_pair(&region("a", "b", 1), &region("c", "f", 1), true).is_ok());
     }
 }

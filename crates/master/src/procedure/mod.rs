@@ -17,6 +17,7 @@ pub mod journal;
 
 mod bring_up;
 mod change;
+mod create_region;
 mod create_table;
 mod delete_table;
 mod disable_table;
@@ -127,9 +128,13 @@ pub enum Work {
     MergeRegions {
         /// The regions.
         parents: Vec<RegionInfo>,
-        /// Whether they may lie apart.
+        /// Whether they may lie apart, if no other region is between them.
         forcible: bool,
+        /// Whether overlapping regions are repaired: then switches do not matter, and the regions may have references.
+        repair: bool,
     },
+    /// Adds a region to a table, with an empty directory unless it has one, or a directory to a region.
+    CreateRegion(RegionInfo),
     /// Open, close or reopen a region.
     Transit(RegionInfo, Transit),
     /// Archive a region that was split, when its daughters need it no more.
@@ -190,9 +195,10 @@ impl Work {
             | Work::RestoreSnapshot { table, .. } => Subject::Table(table),
             Work::SplitRegion { parent, .. } => Subject::Table(&parent.table),
             Work::MergeRegions { parents, .. } => Subject::Table(&parents[0].table),
-            Work::Transit(region, _) | Work::TidySplit(region) | Work::TidyMerge(region) => {
-                Subject::Table(&region.table)
-            }
+            Work::Transit(region, _)
+            | Work::CreateRegion(region)
+            | Work::TidySplit(region)
+            | Work::TidyMerge(region) => Subject::Table(&region.table),
             Work::CreateNamespace(namespace) | Work::ModifyNamespace(namespace) => {
                 Subject::Namespace(&namespace.name)
             }
@@ -232,9 +238,13 @@ impl Work {
                 restore::check_restore(context, table, snapshot).await
             }
             Work::SplitRegion { parent, daughters } => split_region::check(context, parent, daughters).await,
-            Work::MergeRegions { parents, forcible } => {
+            Work::MergeRegions { parents, repair: true, .. } => {
+                merge_regions::check_repair(context, parents).await
+            }
+            Work::MergeRegions { parents, forcible, .. } => {
                 merge_regions::check(context, parents, *forcible).await
             }
+            Work::CreateRegion(region) => create_region::check(context, region).await,
             Work::Transit(region, transit) => transit::check(context, region, *transit),
             Work::TidySplit(parent) => tidy::check_split(context, parent).await,
             Work::TidyMerge(merged) => tidy::check_merge(context, merged).await,
@@ -286,6 +296,7 @@ impl Work {
             }
             Work::SplitRegion { parent, daughters } => split_region::act(context, parent, daughters).await,
             Work::MergeRegions { parents, .. } => merge_regions::act(context, parents).await,
+            Work::CreateRegion(region) => create_region::act(context, region).await,
             Work::Transit(region, transit) => transit::act(context, region, *transit).await,
             Work::TidySplit(parent) => tidy::split(context, parent).await,
             Work::TidyMerge(merged) => tidy::merge(context, merged).await,

@@ -51,7 +51,6 @@ pub(super) async fn act(context: &Context, target: &Target, reopen: bool) -> Res
     let regions: Vec<_> =
         context.assignment.regions_of(table).into_iter().map(|(region, _)| region).collect();
     if reopen && context.tables.state(table) == Some(TableState::Enabled) {
-        context.assignment.open_failed(&regions).await?;
         let reopening = context.tables.begin_reopening(table, regions.len());
         for region in &regions {
             context.assignment.reopen(region).await?;

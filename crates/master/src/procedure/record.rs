@@ -30,6 +30,7 @@ classes! {
     RESTORE_SNAPSHOT = "procedure.RestoreSnapshotProcedure";
     SPLIT_REGION = "assignment.SplitTableRegionProcedure";
     MERGE_REGIONS = "assignment.MergeTableRegionsProcedure";
+    CREATE_REGION = "assignment.CreateRegionProcedure";
     TRANSIT = "assignment.TransitRegionStateProcedure";
     TIDY_SPLIT = "assignment.GCRegionProcedure";
     TIDY_MERGE = "assignment.GCMultipleMergedRegionsProcedure";
@@ -54,6 +55,8 @@ impl Work {
             Work::RestoreSnapshot { .. } => RESTORE_SNAPSHOT,
             Work::SplitRegion { .. } => SPLIT_REGION,
             Work::MergeRegions { .. } => MERGE_REGIONS,
+            // HBase has none of this kind.
+            Work::CreateRegion(_) => CREATE_REGION,
             Work::Transit(..) => TRANSIT,
             Work::TidySplit(_) => TIDY_SPLIT,
             Work::TidyMerge(_) => TIDY_MERGE,
@@ -113,6 +116,9 @@ struct StateData {
     // What happens to a region, by the code of `Transit`.
     #[prost(uint32, tag = "14")]
     transit: u32,
+    // Whether a merge repairs regions that overlap.
+    #[prost(bool, tag = "40")]
+    repair: bool,
 }
 
 /// A [`Change`]: exactly one field is set.
@@ -212,15 +218,18 @@ impl StateData {
                 data.parents = vec![parent.into()];
                 data.regions = daughters.iter().map(Into::into).collect();
             }
-            Work::MergeRegions { parents, forcible } => {
+            Work::MergeRegions { parents, forcible, repair } => {
                 data.parents = parents.iter().map(Into::into).collect();
                 data.forcible = *forcible;
+                data.repair = *repair;
             }
             Work::Transit(region, transit) => {
                 data.parents = vec![region.into()];
                 data.transit = transit.code();
             }
-            Work::TidySplit(region) | Work::TidyMerge(region) => data.parents = vec![region.into()],
+            Work::CreateRegion(region) | Work::TidySplit(region) | Work::TidyMerge(region) => {
+                data.parents = vec![region.into()];
+            }
             Work::DeleteTable(_)
             | Work::EnableTable(_)
             | Work::DisableTable(_)
@@ -282,13 +291,15 @@ impl StateData {
             }
             MERGE_REGIONS => {
                 self.parent()?;
-                Work::MergeRegions { parents: regions(&self.parents)?, forcible: self.forcible }
+                let (forcible, repair) = (self.forcible, self.repair);
+                Work::MergeRegions { parents: regions(&self.parents)?, forcible, repair }
             }
             TRANSIT => {
                 let transit =
                     Transit::of_code(self.transit).ok_or("it says not what happens to the region")?;
                 Work::Transit(self.parent()?, transit)
             }
+            CREATE_REGION => Work::CreateRegion(self.parent()?),
             TIDY_SPLIT => Work::TidySplit(self.parent()?),
             TIDY_MERGE => Work::TidyMerge(self.parent()?),
             _ => return Err("no such kind is known here".into()),
@@ -424,7 +435,9 @@ mod tests {
             Work::CloneSnapshot { table: name(), snapshot: "s".into(), plan: None },
             Work::RestoreSnapshot { table: name(), snapshot: "s".into(), plan: Some(plan()), token: 7 },
             Work::SplitRegion { parent: region(), daughters: Box::new([region(), region()]) },
-            Work::MergeRegions { parents: vec![region(), region()], forcible: true },
+            Work::MergeRegions { parents: vec![region(), region()], forcible: true, repair: false },
+            Work::MergeRegions { parents: vec![region(), region()], forcible: false, repair: true },
+            Work::CreateRegion(region()),
             Work::Transit(region(), Transit::Assign),
             Work::Transit(region(), Transit::Unassign),
             Work::Transit(region(), Transit::Reopen),

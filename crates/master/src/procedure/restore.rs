@@ -102,7 +102,7 @@ pub(super) async fn restore(
     replaced.await.map_err(failed)?;
     let known = context.assignment.rows_of(name).into_iter();
     let gone: Vec<_> = known.filter(|region| !plan.regions.contains(region)).collect();
-    context.meta.replace_regions(&plan.regions, &gone).await?;
+    context.meta.replace_regions(name, &plan.regions, &gone).await?;
     context.assignment.forget_regions(&gone);
     for region in &plan.regions {
         if context.assignment.state(region).is_none() {

@@ -87,7 +87,9 @@ async fn of_open(
     region: &RegionInfo,
     kind: Type,
 ) -> Result<Vec<(Bytes, Vec<SnapshotFile>)>, JavaException> {
-    context.assignment.wait_for_open(std::slice::from_ref(region)).await?;
+    // A snapshot does not wait for a region that cannot be opened: its table could not be changed as long.
+    let open = context.assignment.wait_for_open(std::slice::from_ref(region)).await;
+    open.map_err(|error| JavaException { do_not_retry: true, ..error })?;
     let Some(RegionState::Open(server)) = context.assignment.state(region) else {
         return Err(JavaException::io(format!("region {} is not open", region.encoded_name())));
     };

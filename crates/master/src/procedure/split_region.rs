@@ -124,19 +124,23 @@ pub(super) async fn act(
 ) -> Result<(), JavaException> {
     let is_split = context.meta.region_row(parent).await?.is_some_and(|row| row.is_split_parent());
     if !is_split {
-        if let Err(error) = divide(context, parent, daughters).await {
+        let divided = match divide(context, parent, daughters).await {
+            Ok(()) => context.meta.put_split(parent, daughters).await,
+            failed => failed,
+        };
+        if let Err(error) = divided {
             let parents = std::slice::from_ref(parent);
             return Err(give_up(context, parents, &daughters.each_ref(), error).await);
         }
-        context.meta.put_split(parent, daughters).await?;
     }
     context.assignment.take_split(parent, daughters);
-    context.assignment.open(daughters).await
+    context.assignment.open_or_retry_later(daughters).await
 }
 
 async fn divide(context: &Context, parent: &RegionInfo, daughters: &[RegionInfo; 2]) -> Answer<()> {
     let tables = &context.tables;
     let table = tables.descriptor(&parent.table).ok_or_else(|| refusal::table_not_found(&parent.table))?;
+    context.meta.check_edit(&parent.table, std::slice::from_ref(parent), daughters).await?;
     close(context, std::slice::from_ref(parent)).await?;
     let (fs, root, daughters) = (tables.fs(), tables.root(), daughters.each_ref());
     // What an earlier try left may name files that the parent, opened in between, has not any more.
@@ -182,7 +186,7 @@ pub(super) async fn give_up(
         return JavaException::io(format!("{error}; and what was made cannot be removed: {undone}"));
     }
     warn!(%error, parents = refusal::shown_names(parents), "given up; the regions are opened again as they were");
-    match context.assignment.open(parents).await {
+    match context.assignment.open_or_retry_later(parents).await {
         Ok(()) => error,
         Err(undone) => JavaException::io(format!("{error}; and the regions cannot be opened: {undone}")),
     }

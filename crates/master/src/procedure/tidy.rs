@@ -49,8 +49,8 @@ pub(crate) async fn has_references(context: &Context, region: &RegionInfo) -> An
 /// Archives a parent of a split and removes its row.
 pub(super) async fn split(context: &Context, parent: &RegionInfo) -> Answer<()> {
     archive(context, parent).await?;
-    let parent = std::slice::from_ref(parent);
-    context.meta.remove_regions(parent).await?;
+    let (table, parent) = (&parent.table, std::slice::from_ref(parent));
+    context.meta.remove_regions(table, parent).await?;
     context.assignment.forget_regions(parent);
     Ok(())
 }

@@ -5,6 +5,7 @@
 use cell::region::RegionInfo;
 use wire::exception::{Answer, JavaException, class};
 
+use super::split_region::final_io;
 use crate::assignment::RegionState;
 use crate::context::Context;
 use crate::refusal;
@@ -58,12 +59,13 @@ pub(super) fn check(context: &Context, region: &RegionInfo, transit: Transit) ->
     }
 }
 
-/// Does it.
+/// Does it. A region that cannot be opened ends the procedure; it is retried later all the same.
 pub(super) async fn act(context: &Context, region: &RegionInfo, transit: Transit) -> Answer<()> {
     let regions = std::slice::from_ref(region);
     match transit {
-        Transit::Assign => context.assignment.open(regions).await,
-        Transit::Unassign => context.assignment.close(regions).await,
-        Transit::Reopen => context.assignment.reopen(region).await,
+        Transit::Unassign => return context.assignment.close(regions).await,
+        Transit::Assign => context.assignment.open_or_retry_later(regions).await?,
+        Transit::Reopen => context.assignment.reopen(region).await?,
     }
+    context.assignment.wait_for_open(regions).await.map_err(|error| final_io(error.message))
 }

@@ -59,7 +59,7 @@ pub(super) async fn status(
         });
     }
     if asks(Asked::RegionsInTransition) {
-        status.regions_in_transition = regions_in_transition(&context.assignment.all());
+        status.regions_in_transition = regions_in_transition(master);
     }
     if asks(Asked::LiveServers) {
         status.live_servers = live
@@ -130,9 +130,8 @@ fn region_counts(
         .collect()
 }
 
-fn regions_in_transition(
-    regions: &[(cell::region::RegionInfo, RegionState)],
-) -> Vec<proto::RegionInTransition> {
+/// The regions that are opening or closing or cannot be opened, those first that have been so for longest.
+fn regions_in_transition(master: &Master) -> Vec<proto::RegionInTransition> {
     use proto::region_state::State;
     let state_of = |state: &RegionState| match state {
         RegionState::Opening(_) => Some(State::Opening),
@@ -140,12 +139,20 @@ fn regions_in_transition(
         RegionState::FailedOpen => Some(State::FailedOpen),
         RegionState::Open(_) | RegionState::Closed | RegionState::Split => None,
     };
-    regions
+    let context = master.context();
+    let now_ms = context.env.clock.now_ms();
+    let moving = context.assignment.moving();
+    moving
         .iter()
-        .filter_map(|(region, state)| Some((region, state_of(state)?)))
-        .map(|(region, state)| proto::RegionInTransition {
+        .filter_map(|(region, state, took)| Some((region, state_of(state)?, took)))
+        .map(|(region, state, took)| proto::RegionInTransition {
             spec: wire::convert::region_specifier(region),
-            region_state: proto::RegionState { region_info: region.into(), state: state as i32, stamp: None },
+            region_state: proto::RegionState {
+                region_info: region.into(),
+                state: state as i32,
+                stamp: Some(now_ms.saturating_sub(took.as_millis() as u64)),
+                failure: context.assignment.failure(region).map(|failure| failure.reason),
+            },
         })
         .collect()
 }

@@ -7,11 +7,12 @@ use wire::exception::{Answer, JavaException};
 use crate::master::Master;
 use crate::procedure::Work;
 use crate::procedure::executor::{Progress, Status};
+use crate::repair;
 
 /// The only procedure of the old kind that is known: `ExecProcedure` with a table's name flushes the table.
 const FLUSH_TABLE_SIGNATURE: &str = "flush-table-proc";
 /// How long a client waits for it before it gives up (HBase 2.5 answers the same).
-pub(super) const EXPECTED_TIMEOUT_MS: i64 = 300_000;
+pub(crate) const EXPECTED_TIMEOUT_MS: i64 = 300_000;
 
 /// `getProcedureResult`.
 pub(super) async fn result(
@@ -86,6 +87,9 @@ pub(super) async fn exec(
     master: &Master,
     request: proto::ExecProcedureRequest,
 ) -> Answer<proto::ExecProcedureResponse> {
+    if request.procedure.signature == repair::SIGNATURE {
+        return repair::execute(master, &request.procedure).await;
+    }
     let (table, families) = flush_of(&request.procedure)?;
     let proc_id = master.submit(Work::FlushTable(table.clone(), families), (0, 0)).await?;
     master.remember_flush(table, proc_id);

@@ -2,10 +2,11 @@
 
 use cell::region::{RegionInfo, ServerName};
 use proto::region_state_transition::TransitionCode;
-use tracing::{error, info};
+use tracing::{error, info, warn};
 use wire::exception::{Answer, JavaException, class};
 
 use super::splits;
+use crate::assignment::RegionState;
 use crate::master::Master;
 
 /// `RegionServerStartup`: a server has started. It is told the name it is known by.
@@ -43,6 +44,9 @@ pub(super) async fn fatal_error(
     request: proto::ReportRsFatalErrorRequest,
 ) -> Answer<proto::ReportRsFatalErrorResponse> {
     let server = server_name(&request.server)?;
+    if !master.context().servers.is_live(&server) {
+        return Err(JavaException::new(class::YOU_ARE_DEAD, format!("{server} has not checked in")));
+    }
     error!(%server, message = request.error_message, "region server aborted");
     master.context().servers.remove(&server);
     Ok(proto::ReportRsFatalErrorResponse {})
@@ -55,6 +59,14 @@ pub(super) async fn transition(
     request: proto::ReportRegionStateTransitionRequest,
 ) -> Answer<proto::ReportRegionStateTransitionResponse> {
     let server = server_name(&request.server)?;
+    let refused = |why: String| {
+        warn!(%server, why, "a report of regions was refused");
+        Ok(proto::ReportRegionStateTransitionResponse { error_message: Some(why) })
+    };
+    // HBase answers these two in the message, too.
+    if !master.context().servers.is_live(&server) {
+        return refused(format!("No server node for {server}"));
+    }
     for transition in &request.transition {
         let code = TransitionCode::try_from(transition.transition_code)
             .map_err(|error| JavaException::do_not_retry(error.to_string()))?;
@@ -68,11 +80,19 @@ pub(super) async fn transition(
             let [parent, _, high] = &regions[..] else {
                 return Err(JavaException::do_not_retry("a split takes a parent and two daughters"));
             };
+            if master.context().assignment.state(parent) != Some(RegionState::Open(server.clone())) {
+                return refused(format!("region {} is not open on {server}", parent.encoded_name()));
+            }
             splits::submit_split(master, parent, Some(high.start_key.clone()), (0, 0)).await?;
             continue;
         }
-        let open_seq_num = transition.open_seq_num.unwrap_or(0);
-        master.context().assignment.report(&server, code, &regions, open_seq_num).await?;
+        let failure =
+            (transition.failure.as_deref().unwrap_or("its server gave no reason"), transition.damaged());
+        let outcome = (transition.open_seq_num.unwrap_or(0), failure);
+        match master.context().assignment.report(&server, code, &regions, outcome).await {
+            Err(error) if error.is(class::UNEXPECTED_STATE) => return refused(error.message),
+            reported => reported?,
+        }
     }
     Ok(proto::ReportRegionStateTransitionResponse::default())
 }

@@ -71,7 +71,7 @@ pub(super) async fn merge(
     check_merge_asked(context, &parents, forcible).await?;
     parents
         .sort_by(|left, right| (&left.start_key, left.region_id).cmp(&(&right.start_key, right.region_id)));
-    let proc_id = master.submit(Work::MergeRegions { parents, forcible }, nonce).await?;
+    let proc_id = master.submit(Work::MergeRegions { parents, forcible, repair: false }, nonce).await?;
     Ok(proto::MergeTableRegionsResponse { proc_id: Some(proc_id) })
 }
 

@@ -11,6 +11,7 @@ mod alter;
 mod cluster;
 mod failures;
 mod limits;
+mod integrity;
 mod namespaces;
 mod snapshots;
 mod splits;
@@ -26,7 +27,7 @@ use wire::exception::Answer;
 use cluster::Cluster;
 
 /// How long (of the test's clock) a procedure over a dead disk is watched.
-const WATCHED: Duration = Duration::from_secs(2);
+pub const WATCHED: Duration = Duration::from_secs(2);
 
 /// What became of the procedure that the power cut met.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,7 +105,9 @@ async fn cut_after(
     }
 }
 
-trait Next {
+/// Random numbers.
+pub trait Next {
+    /// The next one.
     fn next(&self) -> u64;
 }
 

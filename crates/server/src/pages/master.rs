@@ -70,7 +70,12 @@ impl MasterPages {
             Some(pages) => {
                 Ok(Found::Elsewhere(address(&format!("{pages}{}", region_server::REGION), "name", encoded)))
             }
-            None => Err(Refusal::missing(format!("The region {name} is {}; no server has it.", known.state))),
+            None => {
+                let failure = self.master.context().assignment.failure(&known.region);
+                let reason = failure.map_or(String::new(), |failure| format!(": {}", failure.reason));
+                let state = &known.state;
+                Err(Refusal::missing(format!("The region {name} is {state}; no server has it{reason}.")))
+            }
         }
     }
 }

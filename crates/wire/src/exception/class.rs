@@ -102,6 +102,8 @@ classes! {
     MASTER_NOT_RUNNING = "MasterNotRunningException", retry;
     /// A server that counts as dead reports: it must stop.
     YOU_ARE_DEAD = "YouAreDeadException", retry;
+    /// A region is in another state than the caller takes it to be in.
+    UNEXPECTED_STATE = "exceptions.UnexpectedStateException", retry;
     /// The server's clock is too far from the master's.
     CLOCK_OUT_OF_SYNC = "ClockOutOfSyncException", retry;
     /// No such endpoint service or method; also the answer to a Get with closest_row_before.

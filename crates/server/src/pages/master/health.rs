@@ -3,8 +3,10 @@
 use std::time::Duration;
 
 use base::history::Window;
+use cell::region::RegionInfo;
 use cell::schema::TableName;
-use master::assignment::RegionState;
+use master::assignment::{Failure, RegionState};
+use master::integrity::Fault;
 use web::section::Finding;
 use wire::meta::TableState;
 
@@ -14,8 +16,18 @@ use crate::pages::common::errors_logged;
 
 /// HBase's bound (`hbase.metrics.rit.stuck.warning.threshold`).
 pub(super) const LONG_IN_TRANSITION: Duration = Duration::from_secs(60);
+/// Findings of one kind that are shown.
+const FINDINGS_MAX: usize = 10;
 /// Tables that are named in a sentence.
 const NAMED_MAX: usize = 3;
+
+/// The first findings, and one for the rest.
+fn limited(mut found: Vec<Finding>, what: &str) -> Vec<Finding> {
+    let more = found.len().saturating_sub(FINDINGS_MAX);
+    found.truncate(FINDINGS_MAX);
+    found.extend((more > 0).then(|| Finding::bad(format!("And {more} more {what}."))));
+    found
+}
 
 impl MasterPages {
     /// All that is not as it should be at this moment.
@@ -29,7 +41,8 @@ impl MasterPages {
             initialized.then(|| self.not_open(cluster)).flatten(),
             errors_logged(window),
         ];
-        found.into_iter().flatten().chain(self.of_servers()).collect()
+        let found = found.into_iter().flatten().chain(self.of_servers());
+        found.chain(self.failed(None)).chain(self.faults(None)).collect()
     }
 
     /// What region servers report of themselves.
@@ -39,6 +52,35 @@ impl MasterPages {
             let of = |what: String| format!("{server}: {what}");
             found.extend(load.grampus_failures.into_iter().map(|what| Finding::bad(of(what))));
             found.extend(load.grampus_warnings.into_iter().map(|what| Finding::warning(of(what))));
+        }
+        found
+    }
+
+    /// Regions that cannot be opened, of a table or of all: the first ones by name, and how many there are.
+    pub(super) fn failed(&self, table: Option<&TableName>) -> Vec<Finding> {
+        let mut failures = self.master.context().assignment.failures();
+        failures.retain(|(region, _)| table.is_none_or(|table| region.table == *table));
+        let line = |(region, failure): &(RegionInfo, Failure)| {
+            let (table, encoded) = (&region.table, region.encoded_name());
+            Finding::bad(format!(
+                "Region {encoded} of table {table} cannot be opened: {}. It is retried.",
+                failure.reason
+            ))
+        };
+        limited(failures.iter().map(line).collect(), "regions that cannot be opened")
+    }
+
+    /// Holes, overlaps, and directories that `hbase:meta` disagrees with, of a table or of all.
+    pub(super) fn faults(&self, table: Option<&TableName>) -> Vec<Finding> {
+        let integrity = &self.master.context().integrity;
+        let mut faults = integrity.faults();
+        faults.retain(|fault| table.is_none_or(|table| fault.table() == table));
+        let line = |fault: &Fault| Finding::bad(format!("{fault}. Remedy: {}.", fault.remedy()));
+        let mut found = limited(faults.iter().map(line).collect(), "faults of regions");
+        if table.is_none()
+            && let Some(last) = integrity.refused().last()
+        {
+            found.push(Finding::warning(format!("An edit of hbase:meta was refused: {last}.")));
         }
         found
     }

@@ -96,8 +96,9 @@ impl MasterPages {
     }
 
     fn moving(&self) -> Table {
-        let columns =
+        let mut columns =
             vec![Column::text("Region"), Column::text("Table"), Column::text("State"), Column::number("For")];
+        columns.push(Column::text("Reason").titled("Why it could not be opened"));
         let moving = self.master.context().assignment.moving();
         let rows = moving.iter().take(MOVING_MAX).map(|(region, state, took)| {
             let level = if *took > LONG_IN_TRANSITION { Level::Bad } else { Level::Warning };
@@ -106,6 +107,10 @@ impl MasterPages {
                 Value::key(region.table.to_string().as_bytes()),
                 Value::text(state.to_string()).at(level),
                 Value::duration(took.as_millis() as u64),
+                match self.master.context().assignment.failure(region) {
+                    Some(failure) => Value::text(failure.reason).titled(attempts(failure.attempts)),
+                    None => Value::none(),
+                },
             ]
         });
         let mut table = Table::new("Regions in transition", columns).with_rows(rows);
@@ -177,6 +182,10 @@ impl MasterPages {
             .and("Ready for clients", Value::moment(self.master.initialized_ms()))
             .and("Memory of this process", resident)
     }
+}
+
+fn attempts(count: u32) -> String {
+    format!("Failed attempts: {count}")
 }
 
 fn plots(window: &Window) -> Plots {

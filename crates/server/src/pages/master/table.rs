@@ -49,22 +49,26 @@ impl MasterPages {
             format!("{} together", size.as_text()),
         );
         let is_short = self.is_enabled(&name) && sums.open < sums.regions;
+        let mut findings = self.failed(Some(&name));
+        findings.extend(self.faults(Some(&name)));
+        let findings = (!findings.is_empty()).then_some(Section::Findings(findings));
+        let sections = vec![
+            Section::Tiles(vec![
+                count("Regions", sums.regions, "in all"),
+                count("Open", sums.open, "of them").at(if is_short { Level::Bad } else { Level::Good }),
+                count("Rows read", sums.load.reads, "since its regions were opened"),
+                count("Mutations", sums.load.writes, "since its regions were opened"),
+                files,
+            ]),
+            Section::Facts(self.table_facts(&descriptor)),
+            Section::Table(families(&descriptor)),
+            Section::Table(regions(&cluster, &name, query)?),
+        ];
         Ok(Page {
             title: format!("Table {name}"),
             subtitle: format!("Namespace {}", name.namespace()),
             up: Some(("All tables".into(), format!("{STATUS}#tables"))),
-            sections: vec![
-                Section::Tiles(vec![
-                    count("Regions", sums.regions, "in all"),
-                    count("Open", sums.open, "of them").at(if is_short { Level::Bad } else { Level::Good }),
-                    count("Rows read", sums.load.reads, "since its regions were opened"),
-                    count("Mutations", sums.load.writes, "since its regions were opened"),
-                    files,
-                ]),
-                Section::Facts(self.table_facts(&descriptor)),
-                Section::Table(families(&descriptor)),
-                Section::Table(regions(&cluster, &name, query)?),
-            ],
+            sections: findings.into_iter().chain(sections).collect(),
         })
     }
 

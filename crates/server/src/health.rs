@@ -14,6 +14,7 @@ use cell::query::Get;
 use cell::region::RegionInfo;
 use client::Connections;
 use client::connections::{HIGH_PRIORITY, Outgoing};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use wire::convert;
 
 use crate::arguments::StartArguments;
@@ -22,6 +23,8 @@ use crate::standalone::load_config;
 
 /// A server that takes longer is not well.
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);
+/// Bytes of a page that are read.
+const PAGE_BYTES_MAX: u64 = 1 << 20;
 
 /// Asks, and says what the server is.
 ///
@@ -34,7 +37,33 @@ pub fn run(arguments: &StartArguments) -> Result<(), String> {
     let asked = os::block_on(async { env.timeout(ANSWER_WITHIN, ask(&env, &config)).await });
     let servers = asked.ok_or_else(|| format!("no answer within {} s", ANSWER_WITHIN.as_secs()))??;
     println!("healthy: region servers {servers}");
+    let corrupt = os::block_on(async { env.timeout(ANSWER_WITHIN, corrupt_files(&env, &config)).await });
+    if let Some(Some(files @ 1..)) = corrupt {
+        // A server that is started again has them still: this is no reason to do so.
+        println!("warning: corrupt store files: {files} (see the region server's status page or log)");
+    }
     Ok(())
+}
+
+/// How many store files are corrupt, as far as reads met them; `None` if the pages do not say.
+async fn corrupt_files(env: &Env, config: &Config) -> Option<u64> {
+    let port = config.region_server_info_port?;
+    let host = reachable(config.region_server_info_address).to_string();
+    let mut stream = env.net.connect(&host, port).await.ok()?;
+    let request = format!(
+        "GET /jmx?qry=Hadoop:service=HBase,name=RegionServer,sub=Grampus HTTP/1.0\r\nHost: {host}:{port}\r\n\r\n"
+    );
+    stream.write_all(request.as_bytes()).await.ok()?;
+    let mut answer = String::new();
+    stream.take(PAGE_BYTES_MAX).read_to_string(&mut answer).await.ok()?;
+    number_after(&answer, "\"corruptStoreFileCount\"")
+}
+
+/// The number that a JSON text has under a name.
+fn number_after(text: &str, name: &str) -> Option<u64> {
+    let (_, rest) = text.split_once(name)?;
+    let rest = rest.trim_start_matches([' ', ':']);
+    rest[..rest.find(|letter: char| !letter.is_ascii_digit())?].parse().ok()
 }
 
 /// The number of region servers that live.
@@ -72,7 +101,14 @@ fn reachable(address: IpAddr) -> IpAddr {
 
 #[cfg(test)]
 mod tests {
-    use super::reachable;
+    use super::{number_after, reachable};
+
+    #[test]
+    fn a_number_is_found_by_its_name() {
+        let text = "HTTP/1.0 200 OK\r\n\r\n{\"beans\" : [ {\"a\" : 3, \"files\" : 12\n} ]}";
+        assert_eq!((number_after(text, "\"files\""), number_after(text, "\"a\"")), (Some(12), Some(3)));
+        assert_eq!(number_after(text, "\"none\""), None);
+    }
 
     #[test]
     fn who_listens_everywhere_is_asked_here() {

@@ -8,6 +8,7 @@ use base::history::Series;
 use base::metrics::{Declared, Declares, Kind, Unit};
 use engine::instruments::{ServerInstruments, TableLatencies, TableWork};
 use fs::measured::{FileInstruments, ReadInstruments};
+use regionserver::clock_jumps::ClockInstruments;
 use regionserver::instruments::{AdminInstruments, RequestInstruments};
 use regionserver::pauses::PauseInstruments;
 use regionserver::users::UserTimes;
@@ -122,6 +123,7 @@ const SHOWN: &[&[Declared]] = &[
     region_server::KindFigures::DECLARED,
     ReadInstruments::DECLARED,
     PauseInstruments::DECLARED,
+    ClockInstruments::DECLARED,
     regions::OneRegion::DECLARED,
     tables::AllTables::DECLARED,
     tables::OneTable::DECLARED,
@@ -141,6 +143,7 @@ const SHOWN: &[&[Declared]] = &[
     TableFigures::DECLARED,
     FileInstruments::DECLARED,
     region_server::FileFaults::DECLARED,
+    region_server::CorruptFiles::DECLARED,
     master::LiveServers::DECLARED,
     master::MasterFigures::DECLARED,
     master::AssignmentFigures::DECLARED,

@@ -163,6 +163,14 @@ base::figures! {
 }
 
 base::figures! {
+    /// Files that are corrupt.
+    pub(super) struct CorruptFiles in "RegionServer,sub=Grampus" {
+        /// Store files in which reads met a block that is corrupt, also when it was read again; the status page lists them.
+        files: Gauge<u64> = "corruptStoreFileCount",
+    }
+}
+
+base::figures! {
     /// Who has the memory.
     pub(super) struct MemoryFigures in "RegionServer,sub=Memory" {
         /// Memory that memstores take.
@@ -253,6 +261,9 @@ pub(crate) fn beans(
     own.add(Arc::new(users::Uses(server.clone())));
     let (memory, shared) = (limits.memory, limits.shared.clone());
     own.add(server.admin_requests().clone());
+    own.add(server.clock_jumps().clone());
+    let of = server.clone();
+    own.read(move || CorruptFiles { files: (of.damaged_files().len() as u64).into() });
     own.read(move || memory_limits(&memory, &shared));
     let of = server.clone();
     own.read(move || disk_figures(&of));

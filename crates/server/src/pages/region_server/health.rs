@@ -35,6 +35,7 @@ impl RegionServerPages {
             ),
             stores_that_wait(served),
             self.logs(),
+            self.corrupt_files(),
             errors_logged(window),
         ];
         let of_logs = self.server.recovered().warnings().iter().map(|what| Finding::warning(what.clone()));
@@ -70,6 +71,22 @@ impl RegionServerPages {
         }
     }
 
+    fn corrupt_files(&self) -> Option<Finding> {
+        let files = self.server.damaged_files();
+        let mut named: Vec<String> = files
+            .iter()
+            .take(FILES_NAMED_MAX)
+            .map(|file| format!("{} at {}: {}", file.path, file.offset, file.what))
+            .collect();
+        named.extend((files.len() > FILES_NAMED_MAX).then(|| "…".to_owned()));
+        let what = format!(
+            "Corrupt store files: {} ({}). Reads of their corrupt blocks fail.",
+            files.len(),
+            named.join("; ")
+        );
+        (!files.is_empty()).then(|| Finding::bad(what))
+    }
+
     fn logs(&self) -> Option<Finding> {
         let log = self.server.log_figures();
         if log.failures > 0 {
@@ -88,6 +105,8 @@ impl RegionServerPages {
     }
 }
 
+/// Corrupt files that are named in a sentence.
+const FILES_NAMED_MAX: usize = 10;
 /// Samples that count as now: a minute.
 const RECENT: usize = 6;
 

@@ -4,8 +4,7 @@
 //! earlier, but for what is `final`), environment variables `GRAMPUS_…`, the command line's `--set`. Keys are HBase's
 //! where HBase has one, and a plain number means what HBase means by it. Invariants:
 //!
-//! * an unknown key is a warning: a cluster's file has many that mean nothing here. It is an error if it
-//!   [promises safety](unsafe_keys) or says where data is;
+//! * an unknown key is a warning, never an error: a cluster's file has many that mean nothing here;
 //! * a known key with a value that cannot be meant is an error that names key, value and source;
 //! * what is read is bounded, and reads no other file.
 //!
@@ -18,7 +17,6 @@ mod options;
 mod site;
 mod substitute;
 mod superseded;
-mod unsafe_keys;
 mod value;
 
 use std::io::Read;
@@ -69,12 +67,6 @@ pub enum Error {
         origin: Origin,
         /// What was expected instead.
         reason: String,
-    },
-    /// Keys that promise safety, or say where data is, are not honoured here.
-    #[error("{}", lines.join("\ngrampus: "))]
-    Unsafe {
-        /// A line for each.
-        lines: Vec<String>,
     },
     /// An argument of `--set` has no `=`.
     #[error("--set {argument}: expected key=value")]
@@ -132,7 +124,6 @@ impl Config {
         add_environment(&mut layers, sources);
         layers.add(sources.overrides.clone(), |_| Origin::CommandLine);
         let mut config = Config::parse(&layers)?;
-        layers.check_promises(&options::list_of(&config.unsafe_ignored))?;
         config.warnings = layers.warnings;
         config.check()?;
         config.shift_ports()?;

@@ -233,7 +233,6 @@ mod tests {
             version: None,
             codec: None,
             compressor: None,
-            presence: Default::default(),
         })
     }
 

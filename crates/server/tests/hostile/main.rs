@@ -12,7 +12,6 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod connection;
-mod sustained;
 mod table;
 mod watch;
 

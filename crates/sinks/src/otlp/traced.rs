@@ -109,7 +109,6 @@ mod tests {
                 version: None,
                 codec: None,
                 compressor: None,
-                presence: Default::default(),
             }),
             trace_info: Default::default(),
             priority: 0,

@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use base::BoxFuture;
 use base::env::TaskClass;
-use fs::space::{Level, Space};
 use cell::schema::TableName;
+use fs::space::{Level, Space};
 use wire::meta::TableState;
 
 use crate::master::Master;

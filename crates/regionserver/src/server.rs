@@ -22,8 +22,8 @@ use wire::exception::Answer;
 use wire::service::RegionServerStatusService;
 
 use crate::client::{CallContext, OpenScanner};
-use crate::disk::Disk;
 use crate::clock_jumps::{self, ClockInstruments};
+use crate::disk::Disk;
 use crate::hotspots::HotSpots;
 use crate::instruments::{AdminInstruments, RequestInstruments};
 use crate::load::{megabytes, region_load};
@@ -454,7 +454,8 @@ impl RegionServer {
         let (now, server) = (self.env().clock.monotonic(), instruments.server());
         let (mut warnings, failures) = self.disk_findings();
         warnings.extend_from_slice(self.recovered.warnings());
-        warnings.extend(self.damaged_files().iter().map(|file| format!("Corrupt store file: {}.", file.path)));
+        warnings
+            .extend(self.damaged_files().iter().map(|file| format!("Corrupt store file: {}.", file.path)));
         let rates = [&server.read_rows, &server.written_rows].map(|meter| meter.rates(now).one_minute);
         proto::ServerLoad {
             number_of_requests: Some(rates.iter().sum::<f64>() as u64),

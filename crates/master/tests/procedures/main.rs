@@ -10,8 +10,8 @@
 mod alter;
 mod cluster;
 mod failures;
-mod limits;
 mod integrity;
+mod limits;
 mod namespaces;
 mod snapshots;
 mod splits;

@@ -56,6 +56,7 @@ impl Work {
             Work::DisableTable(_) | Work::RestoreSnapshot { .. } => Ok(false),
             // Nothing remains, or what remains is what the same call begins with.
             Work::CloneSnapshot { plan: None, .. }
+            | Work::CreateRegion(_)
             | Work::DeleteTable(_)
             | Work::FlushTable(..)
             | Work::ModifyTable { .. }

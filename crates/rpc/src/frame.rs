@@ -145,11 +145,15 @@ fn split_body(frame: &Bytes, at: usize, header: &RequestHeader) -> Result<(Bytes
     }
     let (len, len_len) = get_varint(&frame[at..])?.ok_or(Malformed("the frame ends before its message"))?;
     let param_at = at + len_len;
-    let len = usize::try_from(len).map_err(|_| Malformed("message length"))?;
-    if len > frame.len() - param_at {
+    // HBase keeps the low 32 bits, as a signed number.
+    let len = usize::try_from(len as u32 as i32).map_err(|_| Malformed("message length"))?;
+    let rest = frame.len() - param_at;
+    if len > rest && header.cell_block_len > 0 {
         return Err(Malformed("the message is longer than its frame"));
     }
-    let cells_at = param_at + len;
+    // HBase reads the last message of a frame up to the end of the frame, whatever its length says. Some
+    // clients encode lengths above 127 wrongly and depend on that.
+    let cells_at = param_at + len.min(rest);
     let cells_len = header.cell_block_len as usize;
     if cells_len > frame.len() - cells_at {
         return Err(Malformed("the cell block is longer than its frame"));

@@ -52,6 +52,26 @@ fn requests_of_java_are_taken_apart() {
     assert_eq!(proto::MultiRequest::decode(multi.param).unwrap().region_action[0].action.len(), 3);
 }
 
+/// hbase-driver 1.1.1 writes the length of messages above 127 bytes as three bytes that say more.
+#[test]
+fn the_last_message_of_a_frame_ends_with_it() {
+    let right = body(&hex(GET));
+    let (header_end, length_end) = (16, 17);
+    let lengthened =
+        |length: &[u8]| Bytes::from([&right[..header_end], length, &right[length_end..]].concat());
+    let param = frame::parse_request(&right).unwrap().param;
+    for length in [&[0xdc, 0x80, 0x01][..], &[0x5d], &[0xff, 0xff, 0xff, 0xff, 0x07]] {
+        let request = frame::parse_request(&lengthened(length)).unwrap();
+        assert_eq!((request.param, request.cells.len()), (param.clone(), 0), "{length:x?}");
+    }
+    let negative = lengthened(&[0xff, 0xff, 0xff, 0xff, 0x0f]);
+    assert!(frame::parse_request(&negative).is_err(), "HBase refuses a negative length");
+    let multi = body(&hex(MULTI));
+    // Behind its header of 23 bytes, a length of two.
+    let lengthened = Bytes::from([&multi[..24], &[0xff, 0x7f], &multi[26..]].concat());
+    assert!(frame::parse_request(&lengthened).is_err(), "cells could not be found");
+}
+
 #[test]
 fn responses_are_those_of_hbase() {
     let cells = hex("0000001c00000012000000020002723102636671310000018bcfe56801047631");

@@ -50,10 +50,12 @@ pub enum Use {
     MemstoreSlices,
     /// Those at the end of which it was in a block.
     BlockSlices,
+    /// Steps of regular expressions beyond what harmless ones take.
+    FilterSteps,
 }
 
 const PHASES: usize = Phase::Work as usize + 1;
-const USES: usize = Use::BlockSlices as usize + 1;
+const USES: usize = Use::FilterSteps as usize + 1;
 const SUBJECT: usize = PHASES + USES;
 const LEN: usize = SUBJECT + 1;
 
@@ -158,6 +160,13 @@ pub fn work_nanos_until(now: Duration) -> u64 {
 #[inline]
 pub fn used(what: Use, amount: u64) {
     add_at(PHASES + what as usize, amount);
+}
+
+/// How much the call at work made use of something so far. On a thread for which nobody opened an account
+/// this only grows.
+#[inline]
+pub fn used_so_far(what: Use) -> u64 {
+    CURRENT.with(|current| current.as_array_of_cells()[PHASES + what as usize].get())
 }
 
 /// The call at work is about what has this number (a region); of several, the last one counts.

@@ -116,7 +116,7 @@ enum Jump {
 }
 
 /// A cell that a comparator cannot compare, or another thing that HBase's class fails with in the middle of a scan.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Misfit {
     /// A number was expected.
     #[error("Wrong length: {0}, expected 8")]
@@ -130,6 +130,9 @@ pub enum Misfit {
     /// A comparison that is none.
     #[error("Unknown Compare op NO_OP")]
     NoOp,
+    /// A regular expression takes more steps than it may.
+    #[error("{0}")]
+    Steps(Box<str>),
 }
 
 /// The result of a judgement.

@@ -31,7 +31,7 @@ enum Comparator {
 
 impl Compare {
     /// # Errors
-    /// [`Error::BadRequest`] for regular expressions that cannot be answered as Java does, and numbers that are none.
+    /// [`Error::BadRequest`] for invalid or unsupported regular expressions, and for invalid numbers.
     pub(super) fn new(data: &CompareData) -> Result<Compare> {
         let comparator = match &data.comparator {
             Data::Binary(value) => Comparator::Binary(value.clone()),
@@ -85,7 +85,7 @@ impl Comparator {
             }
             Comparator::BigDecimal(number) => number.compare(&Decimal::parse(bytes)?)?,
             Comparator::Null => Ordering::Greater,
-            Comparator::Regex(pattern) => equal_if(pattern.is_found(bytes)),
+            Comparator::Regex(pattern) => equal_if(pattern.is_found(bytes)?),
             Comparator::Substring(text) => equal_if(holds_text(bytes, text)),
         })
     }

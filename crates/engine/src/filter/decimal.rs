@@ -22,11 +22,11 @@ pub(super) struct Decimal {
 
 impl Decimal {
     pub(super) fn parse(bytes: &[u8]) -> Judged<Decimal> {
-        let misfit = Misfit::Decimal(bytes.len());
-        let (scale, unscaled) = bytes.split_first_chunk::<4>().ok_or(misfit)?;
-        let first = *unscaled.first().ok_or(misfit)?;
+        let misfit = || Misfit::Decimal(bytes.len());
+        let (scale, unscaled) = bytes.split_first_chunk::<4>().ok_or_else(misfit)?;
+        let first = *unscaled.first().ok_or_else(misfit)?;
         if unscaled.len() > UNSCALED_LEN_MAX {
-            return Err(misfit);
+            return Err(misfit());
         }
         let negative = first & 0x80 != 0;
         let mut limbs: Vec<u32> = unscaled

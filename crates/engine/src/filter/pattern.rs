@@ -1,203 +1,151 @@
-//! Regular expressions of Java, found in the bytes of cells in time linear to their length.
+//! Regular expressions of Java, found in the bytes of cells.
 //!
-//! The expression is [translated](translate) to the syntax of the `regex` crate. What that crate has not (look-around, back
-//! references, possessive quantifiers) or means differently is refused when the scan opens: never answered wrongly.
+//! What they mean is the crate `javaregex`'s; here are the limits. Searching by backtracking can take
+//! any time, so a search has a limit of steps, and a call has one for all its searches together: a scan
+//! over many cells that are each below the limit is refused, too. Steps are added to the account of the
+//! call at work ([`Use::FilterSteps`]), whose owner may charge for them.
 
-mod class;
-mod translate;
+use std::sync::Arc;
 
-use std::borrow::Cow;
-
+use base::spent::{self, Use};
 use cell::filter::Pattern;
-use regex::{Regex, RegexBuilder};
+use javaregex::{Charset, Regex, STEPS_MAX};
 
+use super::{Judged, Misfit};
 use crate::error::{Error, Result};
-use translate::Flags;
 
-/// Bytes of a compiled expression: bounds what repetitions of repetitions cost.
-const SIZE_MAX: usize = 1 << 20;
-/// Groups within groups.
-const NEST_MAX: u32 = 50;
+/// Steps that all searches of a call may take in addition to what is [free](free_steps): about 40 ms.
+const CALL_STEPS_MAX: u64 = 4_000_000;
+
+/// Steps of one search that are not counted: what a harmless expression takes in so many bytes.
+fn free_steps(bytes: usize) -> u64 {
+    1_000 + 8 * bytes as u64
+}
 
 /// A compiled expression.
 pub(super) struct JavaPattern {
     regex: Regex,
     charset: Charset,
-}
-
-#[derive(Clone, Copy)]
-enum Charset {
-    Utf8,
-    Latin1,
-    Ascii,
+    source: Arc<str>,
 }
 
 impl JavaPattern {
     /// # Errors
-    /// [`Error::BadRequest`] naming what cannot be answered as Java does.
+    /// [`Error::BadRequest`] naming what is wrong with the expression, or not supported.
     pub(super) fn new(pattern: &Pattern) -> Result<JavaPattern> {
-        let refused = |what: String| {
-            let source = &pattern.source;
-            Error::bad_request(format!("regular expression '{source}': {what} not supported by this server"))
-        };
+        let source = &pattern.source;
+        let refused = |what: String| Error::bad_request(format!("regular expression '{source}': {what}"));
         if !matches!(&pattern.engine[..], "" | "JAVA") {
-            return Err(refused(format!("the engine {} is", pattern.engine)));
+            return Err(refused(format!("the engine {} is not supported", pattern.engine)));
         }
         let charset = Charset::named(&pattern.charset)
-            .ok_or_else(|| refused(format!("the charset {} is", pattern.charset)))?;
-        let flags = Flags::from_java(pattern.flags).map_err(|what| refused(what.to_string()))?;
-        let translated =
-            translate::translate(&pattern.source, flags).map_err(|what| refused(what.to_string()))?;
-        let regex = RegexBuilder::new(&translated)
-            .size_limit(SIZE_MAX)
-            .nest_limit(NEST_MAX)
-            .build()
-            .map_err(|_| refused("its size or structure is".into()))?;
-        Ok(JavaPattern { regex, charset })
+            .ok_or_else(|| refused(format!("the charset {} is not supported", pattern.charset)))?;
+        let regex = Regex::new(source, pattern.flags).map_err(|error| refused(error.to_string()))?;
+        Ok(JavaPattern { regex, charset, source: source.as_str().into() })
     }
 
     /// Whether the expression is found anywhere in the bytes, decoded.
-    pub(super) fn is_found(&self, bytes: &[u8]) -> bool {
-        let text = match self.charset {
-            _ if bytes.is_ascii() => String::from_utf8_lossy(bytes),
-            Charset::Utf8 => String::from_utf8_lossy(bytes),
-            Charset::Latin1 => Cow::Owned(bytes.iter().map(|byte| char::from(*byte)).collect()),
-            Charset::Ascii => Cow::Owned(bytes.iter().map(|byte| ascii(*byte)).collect()),
-        };
-        self.regex.is_match(&text)
-    }
-}
-
-fn ascii(byte: u8) -> char {
-    if byte.is_ascii() { char::from(byte) } else { char::REPLACEMENT_CHARACTER }
-}
-
-impl Charset {
-    fn named(name: &str) -> Option<Charset> {
-        match name.to_ascii_uppercase().as_str() {
-            "UTF-8" | "UTF8" => Some(Charset::Utf8),
-            "ISO-8859-1" | "ISO8859-1" | "ISO8859_1" | "LATIN1" => Some(Charset::Latin1),
-            "US-ASCII" | "ASCII" => Some(Charset::Ascii),
-            _ => None,
+    pub(super) fn is_found(&self, bytes: &[u8]) -> Judged<bool> {
+        let free = free_steps(bytes.len());
+        let left = CALL_STEPS_MAX.saturating_sub(spent::used_so_far(Use::FilterSteps));
+        let search = self.regex.find(bytes, self.charset, STEPS_MAX.min(free + left));
+        if search.steps > free {
+            spent::used(Use::FilterSteps, search.steps - free);
         }
+        search.found.map_err(|_| self.exceeded(left))
+    }
+
+    #[cold]
+    fn exceeded(&self, left: u64) -> Misfit {
+        Misfit::Steps(match left < STEPS_MAX {
+            true => format!(
+                "regular expression '{}': matching exceeds the limit of {CALL_STEPS_MAX} steps for a call",
+                self.source
+            )
+            .into(),
+            false => format!(
+                "regular expression '{}': matching exceeds the limit of {STEPS_MAX} steps for a cell",
+                self.source
+            )
+            .into(),
+        })
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     const DOTALL: i32 = 0x20;
+    const CATASTROPHIC: &str = "(?=(a+))(?:a+)+\\1$";
 
-    fn compiled(source: &str, flags: i32) -> Result<JavaPattern> {
+    fn compiled(source: &str, charset: &str, engine: &str) -> Result<JavaPattern> {
         JavaPattern::new(&Pattern {
             source: source.into(),
-            flags,
-            charset: "UTF-8".into(),
-            engine: String::new(),
+            flags: DOTALL,
+            charset: charset.into(),
+            engine: engine.into(),
         })
     }
 
-    fn found(source: &str, flags: i32, text: &str) -> bool {
-        compiled(source, flags).unwrap().is_found(text.as_bytes())
-    }
-
-    /// Each line was asked of `java.util.regex` 17 too.
-    #[test]
-    fn expressions_mean_what_they_mean_in_java() {
-        for (source, flags, text, expected) in [
-            ("r[13]$", DOTALL, "r1", true),
-            ("r[13]$", DOTALL, "r1\n", true),
-            ("r[13]$", DOTALL, "r1\n\n", false),
-            ("r[13]\\z", DOTALL, "r1\n", false),
-            ("^v[02]$", DOTALL, "v2", true),
-            ("^v[02]$", DOTALL, "xv2", false),
-            ("a.c", 0, "a\nc", false),
-            ("a.c", 0, "a\u{85}c", false),
-            ("a.c", DOTALL, "a\nc", true),
-            ("\\d+", DOTALL, "\u{663}", false),
-            ("\\w", DOTALL, "é", false),
-            ("[\\W]", DOTALL, "é", true),
-            ("K", 0x02, "k", true),
-            ("k", 0x02, "\u{212a}", false),
-            ("k", 0x42, "\u{212a}", true),
-            ("[a-c]", 0x02, "B", true),
-            ("[^a-c]", 0x02, "B", false),
-            ("\\Qa.b\\E.", DOTALL, "a.bc", true),
-            ("\\Qa.b\\E.", DOTALL, "axbc", false),
-            ("a.b", 0x10, "a.b", true),
-            ("a.b", 0x10, "axb", false),
-            ("a b # two", 0x04, "ab", true),
-            ("(?i)ab(?-i)c", DOTALL, "ABc", true),
-            ("(?i:ab)c", DOTALL, "ABC", false),
-            ("(?<name>x)y", DOTALL, "xy", true),
-            ("x{2,3}y", DOTALL, "xxy", true),
-            ("[]a]", DOTALL, "]", true),
-            ("[a\\]-]", DOTALL, "-", true),
-            ("\\x41\\u0042\\t", DOTALL, "AB\t", true),
-            ("\\p{Lu}", DOTALL, "É", true),
-            ("\\p{Upper}", DOTALL, "É", false),
-            ("}", DOTALL, "}", true),
-            ("a|b", DOTALL, "xb", true),
-            ("[0-9&]", DOTALL, "&", true),
-            ("~[--~]", DOTALL, "~~", true),
-        ] {
-            assert_eq!(found(source, flags, text), expected, "{source} {flags} {text:?}");
-        }
+    fn text(len: usize) -> Vec<u8> {
+        let mut text = vec![b'a'; len];
+        text.push(b'!');
+        text
     }
 
     #[test]
-    fn what_would_be_answered_wrongly_is_refused() {
-        for source in [
-            "a(?=b)",
-            "a(?!b)",
-            "(?<=a)b",
-            "(?<!a)b",
-            "(?>a)",
-            "(a)\\1",
-            "\\k<a>",
-            "a*+",
-            "a++",
-            "a?+",
-            "\\G",
-            "\\X",
-            "\\R",
-            "[a&&b]",
-            "[a[b]]",
-            "(?m)^a",
-            "(?m)a$",
-            "a$b",
-            "(a$)b",
-            "\\y",
-            "*a",
-            "a**",
-            "a{,3}",
-            "(",
-            ")",
-            "[a",
-            "\\",
-            "(?U)a",
-            "\\p{IsLatin}",
-            "((((a{100}){100}){100}){100})",
-        ] {
-            assert!(compiled(source, DOTALL).is_err(), "{source}");
-        }
-        assert!(compiled("a", 0x80).is_err() && compiled("a", 0x100).is_err());
-        let with = |charset: &str, engine: &str| {
-            JavaPattern::new(&Pattern {
-                source: "a".into(),
-                flags: 0,
-                charset: charset.into(),
-                engine: engine.into(),
-            })
+    fn expressions_are_found_in_bytes_of_their_charset() {
+        let found = |source: &str, charset: &str, bytes: &[u8]| {
+            compiled(source, charset, "JAVA").unwrap().is_found(bytes).unwrap()
         };
-        assert!(with("UTF-16", "").is_err() && with("UTF-8", "JONI").is_err());
-        assert!(with("latin1", "JAVA").is_ok_and(|pattern| pattern.is_found(b"\xe9a")));
+        assert!(found("^(?!tmp)", "UTF-8", b"row") && !found("^(?!tmp)", "UTF-8", b"tmp1"));
+        assert!(found("^.$", "UTF-8", "é".as_bytes()) && found("é", "latin1", b"\xe9"));
+        assert!(!found("^.$", "ISO-8859-1", "é".as_bytes()) && found("^.$", "UTF-8", b"\xff"));
     }
 
     #[test]
-    fn bytes_that_are_no_text_can_be_searched() {
-        assert!(compiled("a.b", DOTALL).unwrap().is_found(b"a\xffb"));
-        assert!(compiled("^.$", DOTALL).unwrap().is_found(b"\xff"));
+    fn what_is_not_supported_is_named() {
+        let refused = |source: &str, charset: &str, engine: &str| {
+            compiled(source, charset, engine).err().map(|error| error.to_string()).unwrap()
+        };
+        assert!(refused("a", "UTF-16", "").contains("the charset UTF-16 is not supported"));
+        assert!(refused("a", "UTF-8", "JONI").contains("the engine JONI is not supported"));
+        assert!(refused("a(", "UTF-8", "").contains("'a(': Unclosed group near index"));
+    }
+
+    #[test]
+    fn a_search_has_a_limit_of_steps_and_a_call_has_one_for_all() {
+        spent::begin(Duration::ZERO);
+        let pattern = compiled(CATASTROPHIC, "UTF-8", "").unwrap();
+        let misfit = pattern.is_found(&text(5000)).unwrap_err().to_string();
+        assert!(misfit.contains(CATASTROPHIC) && misfit.contains("1000000 steps for a cell"), "{misfit}");
+
+        spent::begin(Duration::ZERO);
+        let (mut cells, cell) = (0, text(16));
+        let misfit = loop {
+            match pattern.is_found(&cell) {
+                Ok(found) => assert!(!found),
+                Err(misfit) => break misfit.to_string(),
+            }
+            cells += 1;
+        };
+        assert!((4..10_000).contains(&cells), "{cells}");
+        assert!(misfit.contains("4000000 steps for a call"), "{misfit}");
+        let steps = spent::close().used(Use::FilterSteps);
+        assert!((CALL_STEPS_MAX..CALL_STEPS_MAX + 100_000).contains(&steps), "{steps}");
+
+        spent::begin(Duration::ZERO);
+        assert_eq!(pattern.is_found(&cell), Ok(false), "another call has its own");
+    }
+
+    #[test]
+    fn harmless_expressions_cost_a_call_nothing() {
+        spent::begin(Duration::ZERO);
+        let pattern = compiled("^(?!tmp).*(?<!x)$", "UTF-8", "").unwrap();
+        assert!((0..20_000).all(|_| pattern.is_found(b"row-0123456789").unwrap()));
+        assert_eq!(spent::close().used(Use::FilterSteps), 0);
     }
 }

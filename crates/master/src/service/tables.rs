@@ -105,7 +105,7 @@ pub(super) async fn descriptors(
         let names =
             Names::new(request.regex.as_deref(), request.namespace.as_deref(), request.include_sys_tables())?;
         require_namespace(master, &names)?;
-        tables.all().into_iter().filter(|table| names.wants(&table.name)).collect()
+        names.choose(tables.all(), |table| &table.name)?
     } else {
         let names: Vec<_> = request.table_names.iter().map(table_name).collect::<Result<_, _>>()?;
         names.iter().filter_map(|name| tables.descriptor(name)).collect()
@@ -131,9 +131,8 @@ pub(super) async fn names(
     let names =
         Names::new(request.regex.as_deref(), request.namespace.as_deref(), request.include_sys_tables())?;
     require_namespace(master, &names)?;
-    let tables = master.context().tables.all();
-    let found = tables.iter().map(|table| &table.name).filter(|name| names.wants(name));
-    Ok(proto::GetTableNamesResponse { table_names: found.map(Into::into).collect() })
+    let found = names.choose(master.context().tables.all(), |table| &table.name)?;
+    Ok(proto::GetTableNamesResponse { table_names: found.iter().map(|table| (&table.name).into()).collect() })
 }
 
 /// `ListTableNamesByState` of 2.6.

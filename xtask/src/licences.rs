@@ -15,6 +15,8 @@ const ACCEPTED: &[&str] = &[
     "0BSD",
     "Unlicense",
     "Unicode-3.0",
+    // Its predecessor, with the same permissions.
+    "Unicode-DFS-2016",
     "CC0-1.0",
     "BSL-1.0",
 ];

@@ -182,7 +182,7 @@ async fn check_through_files(world: World, family: FamilyDescriptor) -> World {
     check_good_rows(&world, "after a flush").await;
     world.served().compact(None, CompactionKind::Major).await.unwrap();
     check_good_rows(&world, "after a major compaction").await;
-    world.server.stop().await;
+    world.server.stop().await.unwrap();
     let world = world.after_power_loss(family).await;
     check_good_rows(&world, "after a restart").await;
     world

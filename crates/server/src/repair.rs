@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use cell::region::ServerName;
+use engine::recovery::OnDamage;
 use master::procedure::journal::Journal;
 use master::rebuild;
 use master::store::MasterStore;
@@ -71,7 +72,7 @@ fn prepare(arguments: &StartArguments) -> Result<(base::env::Env, base::config::
 async fn damage_of_store(env: &base::env::Env, data: &Data) -> Result<usize, String> {
     let server = ServerName { host: "grampus-repair".into(), port: 1, start_code: env.clock.now_ms() };
     let on_fatal = Arc::new(|_: &wal::Error| ());
-    let store = MasterStore::open(env, &data.fs, &data.root, &server, on_fatal).await;
+    let store = MasterStore::open(env, &data.fs, &data.root, &server, OnDamage::Refuse, on_fatal).await;
     let store = store.map_err(|error| error.to_string())?;
     let loaded = Journal::new(store.region().clone()).load().await;
     let closed = store.close().await;

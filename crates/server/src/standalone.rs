@@ -254,14 +254,7 @@ impl Data {
                 if matches!(error, layout::Error::NotOurs { .. }) {
                     lock.withdraw();
                 }
-                return Err(match error.is_about_marker() {
-                    true => format!(
-                        "the data directory {shown}: {error}. If Grampus made the directory and this file was lost or \
-                         damaged, restore it: {}",
-                        layout::identity::restoring_command(&shown.to_string())
-                    ),
-                    false => format!("the data directory {shown}: {error}"),
-                });
+                return Err(format!("the data directory {shown}: {error}"));
             }
         };
         // With the other directories; what is in it is allocated once the server serves.

@@ -12,7 +12,7 @@ use proto::TableSchema;
 use proto::magic::{with_magic, without_magic};
 
 use crate::store::check_family;
-use crate::{Error, Result, RootDir, corrupt, file, seal};
+use crate::{Error, Result, RootDir, corrupt, file};
 
 pub(crate) const DIR: &str = ".tabledesc";
 const PREFIX: &str = ".tableinfo";
@@ -105,7 +105,7 @@ pub(crate) async fn write_in(
     fs.make_dirs(&tmp_dir).await?;
     let older = files_in(fs, &dir).await?;
     let sequence = older.iter().map(|(name, _)| name.sequence).max().unwrap_or(0) + 1;
-    let content = seal::seal(&with_magic(&TableSchema::from(table)));
+    let content = with_magic(&TableSchema::from(table));
     let name = format!("{PREFIX}.{sequence:010}.{}", content.len());
     file::replace(fs, &tmp_dir.join(&name), &dir.join(&name), content).await?;
     for (_, status) in &older {
@@ -124,23 +124,13 @@ async fn read_newest(fs: &dyn FileSystem, dir: &FilePath) -> Result<Option<(File
         let path = newest(&files).map(|(_, status)| dir.join(&status.name));
         let is_as_it_was = before.as_ref() == Some(&path);
         match path {
-            None if is_as_it_was => return none_is_whole(dir, &files).map(|()| None),
+            None if is_as_it_was => return Ok(None),
             None => before = Some(None),
             Some(path) => match file::read(fs, &path).await {
                 Err(Error::Fs(fs::Error::NotFound { .. })) if !is_as_it_was => before = Some(Some(path)),
                 content => return Ok(Some((path, content?))),
             },
         }
-    }
-}
-
-/// Fails if there are files, none of which has the length that its name states: the table has a descriptor, but it is lost.
-fn none_is_whole(dir: &FilePath, files: &[(FileName, FileStatus)]) -> Result<()> {
-    match files.iter().filter(|(_, status)| !status.is_dir).max_by_key(|(name, _)| name.sequence) {
-        Some((FileName { len: Some(len), .. }, status)) => {
-            Err(corrupt(&dir.join(&status.name), format!("has {} bytes instead of {len}", status.len)))
-        }
-        _ => Ok(()),
     }
 }
 
@@ -157,7 +147,6 @@ fn newest(files: &[(FileName, FileStatus)]) -> Option<&(FileName, FileStatus)> {
 }
 
 fn decode(path: &FilePath, content: &Bytes) -> Result<TableDescriptor> {
-    seal::check(path, content)?;
     let schema: TableSchema = without_magic(content).map_err(|error| corrupt(path, error))?;
     let table = TableDescriptor::try_from(&schema).map_err(|error| corrupt(path, error))?;
     for family in table.families.keys() {

@@ -9,7 +9,6 @@
 //! * [`table`]: making, listing and removing tables; [`store`]: names and lists of store files;
 //! * [`link`]: files that two tables have; [`mod@reference`]: files that two regions have a part of each;
 //! * [`daughter`]: regions made of the files of others; [`snapshot`]: which files a table had at a moment;
-//! * `seal`: a checksum in small files that have none of their own;
 //! * [`archive`]: files that nobody needs go there, none is deleted in place; [`cleaning`]: which of them may be removed.
 //!
 //! Knows nothing about: the insides of HFiles and logs, Java class names, sockets.
@@ -24,7 +23,6 @@ pub mod link;
 pub mod reference;
 pub mod region;
 mod root;
-mod seal;
 pub mod snapshot;
 pub mod store;
 pub mod table;
@@ -78,17 +76,6 @@ pub enum Error {
         /// The newest one known here.
         known: u32,
     },
-}
-
-impl Error {
-    /// Whether the marker of the root directory is missing or damaged.
-    pub fn is_about_marker(&self) -> bool {
-        match self {
-            Error::NotOurs { .. } => true,
-            Error::Corrupt { file, .. } => file.name() == identity::MARKER,
-            _ => false,
-        }
-    }
 }
 
 /// The result of an operation on the root directory.

@@ -22,7 +22,7 @@ use tracing::warn;
 
 use crate::reference::Reference;
 use crate::store::{StoreFileName, check_family};
-use crate::{Error, Result, RootDir, corrupt, file, seal};
+use crate::{Error, Result, RootDir, corrupt, file};
 
 const DIR: &str = ".hbase-snapshot";
 const DESCRIPTION: &str = ".snapshotinfo";
@@ -67,7 +67,6 @@ impl Manifest {
     /// # Errors
     /// [`Error::Corrupt`] for what is none, or names what cannot be a file.
     pub fn decode(path: &FilePath, content: Bytes) -> Result<Manifest> {
-        seal::check(path, &content)?;
         let message = SnapshotDataManifest::decode(content).map_err(|error| corrupt(path, error))?;
         let table = TableDescriptor::try_from(&message.table_schema).map_err(|error| corrupt(path, error))?;
         for family in table.families.keys() {
@@ -179,12 +178,7 @@ impl RootDir {
             Err(Error::Fs(fs::Error::NotFound { .. })) => Ok(None),
             Err(error) => Err(error),
             Ok(content) => {
-                seal::check(&path, &content)?;
-                let found = SnapshotDescription::decode(content).map_err(|error| corrupt(&path, error))?;
-                match found.name == name {
-                    true => Ok(Some(found)),
-                    false => Err(corrupt(&path, format!("describes the snapshot {:?}", found.name))),
-                }
+                SnapshotDescription::decode(content).map(Some).map_err(|error| corrupt(&path, error))
             }
         }
     }
@@ -214,8 +208,8 @@ impl RootDir {
         let staged = self.staged_snapshots_dir().join(&description.name);
         fs.delete(&staged).await?;
         fs.make_dirs(&staged).await?;
-        file::write(fs, &staged.join(DESCRIPTION), seal::seal(&description.encode_to_vec().into())).await?;
-        file::write(fs, &staged.join(MANIFEST), seal::seal(&manifest.encode())).await?;
+        file::write(fs, &staged.join(DESCRIPTION), description.encode_to_vec().into()).await?;
+        file::write(fs, &staged.join(MANIFEST), manifest.encode()).await?;
         fs.sync_dir(&staged).await?;
         fs.rename(&staged, &self.snapshots_dir().join(&description.name)).await?;
         fs.sync_dir(&self.snapshots_dir()).await?;

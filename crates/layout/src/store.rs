@@ -115,11 +115,12 @@ pub struct ListedFile {
 }
 
 impl RootDir {
-    /// The store files of a family of a region, by name. Files of other names are skipped with a warning.
+    /// The store files of a family of a region, by name. Empty files and files of other names are passed over with a
+    /// warning: nothing in them can be read.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] if the store has a file list. [`Error::Corrupt`] if a store file is empty, or a link or a
-    /// reference names a file that is gone: without them the store would not be whole.
+    /// [`Error::Unsupported`] if the store has a file list, [`Error::Corrupt`] if it has a link or a reference to a file
+    /// that is gone: without them it would not be whole.
     pub async fn list_store_files(
         &self,
         fs: &dyn FileSystem,
@@ -159,13 +160,7 @@ impl RootDir {
             Some(StoreFileName::Reference { file, .. }) => {
                 (file, Some(self.read_reference(fs, &path).await?))
             }
-            // Files are moved in when they are complete and synced, so the bytes of this one are lost.
-            Some(StoreFileName::Own { .. }) => {
-                let what =
-                    "has no bytes; restore it from a backup, or move it away to accept the loss of its cells";
-                return Err(corrupt(&path, what));
-            }
-            None => {
+            Some(StoreFileName::Own { .. }) | None => {
                 warn!(file = %path, len = status.len, "not a store file; it is passed over");
                 return Ok(None);
             }

@@ -452,9 +452,6 @@ fn what_is_not_in_files_of_its_own_is_not_split() {
             matches!(&refused, Err(Error::Unsupported { what }) if what.contains("references")),
             "{refused:?}"
         );
-        let again =
-            split::create_merged(&scene.fs, &root(), &table(), &scene.made, &merged(&scene.made)).await;
-        assert!(matches!(again, Err(Error::Unsupported { .. })));
         let edits = root().recovered_edits_dir(&scene.parents[0]).join("0000000000000000012");
         scene.fs.put(&edits, "edits");
         let refused = scene.make(&scene.fs).await;

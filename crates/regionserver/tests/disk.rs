@@ -89,8 +89,8 @@ fn a_stop_gives_up_flushes_that_keep_failing_and_the_log_has_the_edits() {
         );
         let took = begun.elapsed();
         assert!((Duration::from_secs(4)..Duration::from_secs(10)).contains(&took), "{took:?}");
-        let paths =
-            wal::recovery::logs_in(&world.faulty, &fs::FilePath::new("WALs/host,16020,1")).await.unwrap();
+        let dir = fs::FilePath::new(&format!("WALs/{}", world.server.name()));
+        let paths = wal::recovery::logs_in(&world.faulty, &dir).await.unwrap();
         let index = wal::recovery::scan(&world.faulty, &paths).await.unwrap();
         let entries: u64 = index.logs().iter().map(|log| log.highest.len() as u64).sum();
         assert_eq!(entries, 1, "the region's edits are still in a log");

@@ -124,7 +124,7 @@ mod tests {
         assert!(misfit.contains(CATASTROPHIC) && misfit.contains("1000000 steps for a cell"), "{misfit}");
 
         spent::begin(Duration::ZERO);
-        let (mut cells, cell) = (0, text(16));
+        let (mut cells, cell) = (0, text(12));
         let misfit = loop {
             match pattern.is_found(&cell) {
                 Ok(found) => assert!(!found),

@@ -78,8 +78,10 @@ fn decode(bytes: &[u8]) -> Option<Vec<Recorded>> {
     }
     let logs = checked.strip_prefix(FIRST_LINE)?.lines().map(|line| {
         let (bytes, path) = line.split_once(' ')?;
-        let is_plain = !path.split('/').any(|part| part == "." || part == "..");
-        is_plain.then_some(Recorded { path: FilePath::new(path), bytes: bytes.parse().ok()? })
+        if path.split('/').any(|part| part == "." || part == "..") {
+            return None;
+        }
+        Some(Recorded { path: FilePath::new(path), bytes: bytes.parse().ok()? })
     });
     logs.collect()
 }

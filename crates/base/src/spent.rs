@@ -162,7 +162,7 @@ pub fn used(what: Use, amount: u64) {
     add_at(PHASES + what as usize, amount);
 }
 
-/// How much the call at work made use of something so far. On a thread for which nobody opened an account
+/// How much of a resource the current call has used so far. On a thread without an open account
 /// this only grows.
 #[inline]
 pub fn used_so_far(what: Use) -> u64 {

@@ -121,7 +121,7 @@ impl World {
             if !self.write(number).await {
                 return;
             }
-            // What fails for want of room is tried again later, and must do no harm.
+            // A step that fails for lack of room is retried later and must leave no damage.
             let chore = async {
                 match number % 12 {
                     4 => drop(self.region.flush().await),

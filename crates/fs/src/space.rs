@@ -4,7 +4,7 @@
 //! count what was written since ([`Space::wrote`]); the write path asks before it accepts anything
 //! ([`Space::admit`]). While there is much room that question reads one flag.
 //!
-//! Whoever accepts data owes the disk more than its bytes: the log has to take them, and a flush has to write all
+//! Accepted data needs more room than its own bytes: the log stores them, and a flush has to write all
 //! memstores once more before the log can go. So writes that add data are refused while free space is less than the
 //! low-water mark and these debts. Writes that remove data may use the [reserve](crate::reserve) too.
 

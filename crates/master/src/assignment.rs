@@ -225,7 +225,7 @@ impl Assignment {
         failed
     }
 
-    /// Asks for `regions` to be opened. Whoever closes them waits until they are.
+    /// Requests that `regions` are opened. A caller that closes them waits until they are open.
     ///
     /// # Errors
     /// The exception of a server that cannot be asked.

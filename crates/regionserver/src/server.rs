@@ -171,7 +171,7 @@ impl RegionServer {
     pub async fn start(parts: RegionServerParts) -> Result<Arc<RegionServer>, wal::Error> {
         let RegionServerParts { env, fs, disk, root, name, info_port, options, answers, on_fatal, on_stop } =
             parts;
-        // One process holds the root directory: whoever wrote other logs is dead.
+        // One process holds the root directory, so the writers of other logs are dead.
         let dead = log_dirs_of_others(&*fs, &root, &name).await?;
         let recovered = Recovered::scan(fs.clone(), &root, &dead, &name, options.on_damage).await?;
         let on_log_failure: Arc<dyn Fn(&wal::Error) + Send + Sync> =

@@ -75,7 +75,7 @@ impl RegionServer {
         }
     }
 
-    /// Closes a region; a flush that fails is tried again until `give_up_at`, at least once.
+    /// Closes a region; a flush that fails is retried until `give_up_at`, at least once.
     async fn close_until(&self, region: &Arc<Region>, give_up_at: Duration) -> Result<(), String> {
         let clock = &self.env().clock;
         loop {

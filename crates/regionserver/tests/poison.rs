@@ -387,7 +387,7 @@ fn odd_cells() -> Vec<RawCell> {
     cells
 }
 
-/// Nobody is told.
+/// No component is notified.
 struct Untold;
 
 impl wal::Committed for Untold {

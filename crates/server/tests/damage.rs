@@ -1,4 +1,4 @@
-//! What became of the disk or of a log while nobody looked: a server reports it, goes on where that is safe, and ends in
+//! Disks and logs that were lost or damaged: a server reports the damage, continues where that is safe, and stops in
 //! bounded time where it is not.
 #![allow(clippy::disallowed_methods, reason = "files are damaged as a disk or a person may do it")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]

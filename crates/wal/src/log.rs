@@ -70,7 +70,7 @@ pub enum Fate {
     /// It is archived.
     #[default]
     Archive,
-    /// It is moved to this directory: it is damaged, and somebody may want to see it.
+    /// It is moved to this directory, because it is damaged and an operator may want to examine it.
     MoveTo(FilePath),
     /// It stays: parts that could not be read may be needed.
     Stay,

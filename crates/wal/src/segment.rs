@@ -82,7 +82,7 @@ impl Segment {
     }
 
     /// Writes what [`Segment::encode_group`] made; when this returns, it survives what `reach` says. After
-    /// [`fs::Error::NoSpace`] nothing of it was written, and it may be tried again; after any other error the segment
+    /// [`fs::Error::NoSpace`] none of it was written, and it may be retried; after any other error the segment
     /// must not be used any more.
     pub(crate) async fn commit(
         &mut self,

@@ -27,7 +27,7 @@ impl Region {
         self.close_trying(Tries::Many).await
     }
 
-    /// The same where a failed flush is not tried again, since somebody waits for the end of the process.
+    /// The same without a retry of a failed flush, for a process that is stopping.
     ///
     /// # Errors
     /// As [`Region::close`].

@@ -157,7 +157,7 @@ impl World {
         }
         for (row, value) in found {
             let expected = self.ledger.unanswered.get(&row);
-            assert_eq!(expected, Some(&Some(value)), "{when}: row {} is nobody's", row.escape_ascii());
+            assert_eq!(expected, Some(&Some(value)), "{when}: row {} has no writer", row.escape_ascii());
         }
     }
 

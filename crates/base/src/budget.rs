@@ -59,6 +59,28 @@ impl Budget {
     }
 }
 
+impl Budget {
+    /// Holds `bytes`, none more, for as long as the returned value lives; `None` if there are not that many left. What is
+    /// large leaves a quarter of all bytes to others.
+    pub fn hold(self: &Arc<Budget>, bytes: usize) -> Option<Held> {
+        let limit = if bytes > STEP { self.large_limit() } else { self.limit };
+        self.take(bytes, limit).then(|| Held { budget: Arc::clone(self), bytes })
+    }
+}
+
+/// Bytes of a [`Budget`] that are held for long; given back when dropped.
+#[derive(Debug)]
+pub struct Held {
+    budget: Arc<Budget>,
+    bytes: usize,
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.budget.give(self.bytes);
+    }
+}
+
 /// One taker's share of a [`Budget`]; given back when dropped.
 #[derive(Debug)]
 pub struct Share {
@@ -155,6 +177,18 @@ impl Drop for Share {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_held_comes_back_when_it_is_dropped() {
+        let budget = Budget::new(1_000_000);
+        let large = budget.hold(750_000).unwrap();
+        assert!(budget.hold(100_000).is_none(), "what is large leaves a quarter");
+        let small: Vec<_> = (0..5).map(|_| budget.hold(50_000).unwrap()).collect();
+        assert_eq!(budget.used(), 1_000_000);
+        assert!(budget.hold(1).is_none());
+        drop((large, small));
+        assert_eq!(budget.used(), 0);
+    }
 
     #[test]
     fn shares_never_exceed_the_budget_and_come_back() {

@@ -7,12 +7,15 @@
 //! the input says; and what a codec cannot gain from the bytes that are there is refused before room is made for it.
 
 mod deflate;
+mod expansion;
 mod hadoop;
 mod lz4;
 mod snappy;
 #[cfg(test)]
 mod tests;
 mod zstd;
+
+pub use expansion::Expansion;
 
 /// Why compressed bytes could not be expanded.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

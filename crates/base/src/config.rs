@@ -4,7 +4,8 @@
 //! earlier, but for what is `final`), environment variables `GRAMPUS_…`, the command line's `--set`. Keys are HBase's
 //! where HBase has one, and a plain number means what HBase means by it. Invariants:
 //!
-//! * an unknown key is a warning, never an error: a cluster's file has many that mean nothing here;
+//! * an unknown key is a warning: a cluster's file has many that mean nothing here. It is an error if it
+//!   [promises safety](unsafe_keys) or says where data is;
 //! * a known key with a value that cannot be meant is an error that names key, value and source;
 //! * what is read is bounded, and reads no other file.
 //!
@@ -17,6 +18,7 @@ mod options;
 mod site;
 mod substitute;
 mod superseded;
+mod unsafe_keys;
 mod value;
 
 use std::io::Read;
@@ -67,6 +69,12 @@ pub enum Error {
         origin: Origin,
         /// What was expected instead.
         reason: String,
+    },
+    /// Keys that promise safety, or say where data is, are not honoured here.
+    #[error("{}", lines.join("\ngrampus: "))]
+    Unsafe {
+        /// A line for each.
+        lines: Vec<String>,
     },
     /// An argument of `--set` has no `=`.
     #[error("--set {argument}: expected key=value")]
@@ -124,6 +132,7 @@ impl Config {
         add_environment(&mut layers, sources);
         layers.add(sources.overrides.clone(), |_| Origin::CommandLine);
         let mut config = Config::parse(&layers)?;
+        layers.check_promises(&options::list_of(&config.unsafe_ignored))?;
         config.warnings = layers.warnings;
         config.check()?;
         config.shift_ports()?;

@@ -13,6 +13,7 @@
 //! * [`metrics`]: counters and gauges that `/jmx` shows; histograms and meters;
 //! * [`history`]: the last hour of a handful of figures, kept in process;
 //! * [`spent`]: where the time of a call went;
+//! * [`turns`]: how calls share the threads that serve connections;
 //! * [`testing`]: an [`env::Env`] from a seed, for the tests of every crate.
 //!
 //! Knows nothing about: cells, files' formats, protobuf, tables.
@@ -33,6 +34,7 @@ pub mod process;
 pub mod spent;
 pub mod testing;
 pub mod threads;
+pub mod turns;
 pub mod varint;
 
 use std::future::Future;

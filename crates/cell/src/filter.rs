@@ -6,10 +6,12 @@
 
 pub mod comparator;
 pub mod language;
+mod size;
 
 use bytes::Bytes;
 
 pub use comparator::{BitwiseOp, Comparator, CompareOp, Pattern};
+pub use size::{ELEMENT_BYTES, FilterSize};
 
 /// Filters within filters at most: deeper trees are refused where they are decoded.
 pub const DEPTH_MAX: usize = 64;

@@ -71,6 +71,9 @@ pub enum Error {
         /// Bytes it had when the room was used up.
         bytes: usize,
     },
+    /// The client has gone, and nobody waits for the rest.
+    #[error("the client has disconnected")]
+    Abandoned,
     /// Stored bytes fail their check: retrying this copy is useless, a person is wanted.
     #[error("corrupt {file} at {offset}: {what}")]
     Corrupt {

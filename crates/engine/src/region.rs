@@ -56,6 +56,7 @@ pub(crate) use open::recovered_edits;
 pub use options::RegionOptions;
 pub use reads::Reads;
 pub use split_policy::SplitOptions;
+pub use write::BatchBegun;
 
 use crate::budget::{FlushReason, Maintenance, MemstoreBudget};
 use crate::compaction::Settings;
@@ -208,6 +209,11 @@ impl Region {
             state if state == RegionState::Closing as u8 => RegionState::Closing,
             _ => RegionState::Closed,
         }
+    }
+
+    /// How many families it has.
+    pub fn family_count(&self) -> usize {
+        self.families.len()
     }
 
     /// The families in order of names; a store's index is its family's here.

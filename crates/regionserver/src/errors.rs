@@ -13,6 +13,7 @@ pub fn java_exception(error: &Error) -> JavaException {
         Error::TooBusy { .. } => JavaException::new(class::REGION_TOO_BUSY, message),
         Error::RowTooBig { .. } => JavaException::new(class::ROW_TOO_BIG, message),
         Error::NoRoom { .. } => JavaException::new(class::CALL_QUEUE_TOO_BIG, message),
+        Error::Abandoned => JavaException::new(class::CALLER_DISCONNECTED, message),
         Error::ReadOnly { .. } => JavaException::do_not_retry("region is read only"),
         Error::BadRequest { .. } => JavaException::do_not_retry(message),
         Error::Corrupt { .. } => JavaException::new(class::CORRUPT_HFILE, message),

@@ -100,6 +100,8 @@ pub struct RegionServerOptions {
     pub scanner_lease: Duration,
     /// Open scanners at most.
     pub scanners_max: usize,
+    /// Bytes that open scanners hold at most while their clients are silent.
+    pub scanner_bytes_max: usize,
     /// Bytes of a scan's or a multi's answer at most (`hbase.server.scanner.max.result.size`).
     pub result_bytes_max: u64,
     /// Rows of a multi from which the log warns (`hbase.rpc.rows.warning.threshold`).
@@ -149,6 +151,7 @@ pub struct RegionServer {
     schedule: Arc<Schedule>,
     scanners: Scanners<OpenScanner>,
     answers: Arc<Budget>,
+    scanner_memory: Arc<Budget>,
     requests: Arc<RequestInstruments>,
     admin_requests: Arc<AdminInstruments>,
     pauses: Arc<PauseInstruments>,
@@ -216,6 +219,7 @@ impl RegionServer {
         let scanners = Scanners::new(options.scanner_lease, options.scanners_max, first_scanner_id);
         let quotas = options.quotas.map(RpcQuotas::new);
         let slow_log = SlowLog::new(options.slow_log);
+        let scanner_memory = Budget::new(options.scanner_bytes_max);
         let now = services.env.clock.monotonic();
         let requests = Arc::new(RequestInstruments::begin(now));
         let users = Users::new(options.times_users, now);
@@ -239,6 +243,7 @@ impl RegionServer {
             schedule,
             scanners,
             answers,
+            scanner_memory,
             requests,
             admin_requests,
             pauses,
@@ -480,6 +485,11 @@ impl RegionServer {
     /// Bytes of all memstores.
     pub fn memstore_bytes(&self) -> u64 {
         self.services.budget.used_bytes()
+    }
+
+    /// Bytes that open scanners hold while their clients are silent.
+    pub(crate) fn scanner_memory(&self) -> &Arc<Budget> {
+        &self.scanner_memory
     }
 
     /// Bytes of answers that are made or on their way.

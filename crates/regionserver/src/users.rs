@@ -233,6 +233,7 @@ mod tests {
             version: None,
             codec: None,
             compressor: None,
+            presence: Default::default(),
         })
     }
 

@@ -5,6 +5,7 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::ops::Deref;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use base::BoxFuture;
@@ -95,7 +96,41 @@ pub struct ConnectionInfo {
     pub codec: Option<Codec>,
     /// How cell blocks are compressed, in both directions; services see them plain.
     pub compressor: Option<Compressor>,
+    /// Whether the client has gone.
+    pub presence: Presence,
 }
+
+/// Whether a client is still connected. Calls that only read end early once it is not.
+#[derive(Debug, Default)]
+pub struct Presence {
+    has_left: AtomicBool,
+}
+
+impl Presence {
+    /// Whether the client closed its connection, or lost it.
+    pub fn has_left(&self) -> bool {
+        self.has_left.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn leave(&self) {
+        self.has_left.store(true, Ordering::Relaxed);
+    }
+}
+
+impl Clone for Presence {
+    fn clone(&self) -> Presence {
+        Presence { has_left: AtomicBool::new(self.has_left()) }
+    }
+}
+
+/// Connections are compared by what was agreed, whether they are open or not.
+impl PartialEq for Presence {
+    fn eq(&self, _: &Presence) -> bool {
+        true
+    }
+}
+
+impl Eq for Presence {}
 
 impl ConnectionInfo {
     /// Whether the client told a version, and one not before this one.

@@ -3,7 +3,7 @@
 //! It holds in both directions: each cell block is one stream of its own, and the length in its frame's header is that
 //! of the stream. A cell block that is not there is no stream.
 
-use base::compression::{Algorithm, Error};
+use base::compression::{Algorithm, Error, Expansion};
 use bytes::Bytes;
 
 /// A compressor that a client may ask for (`hbase.client.rpc.compressor`).
@@ -40,6 +40,27 @@ impl Compressor {
             [] => Bytes::new(),
             cells => self.algorithm.compress(cells).into(),
         }
+    }
+
+    /// Whether compressing `len` bytes takes more than about a millisecond.
+    pub(crate) fn is_slow_for(self, len: usize) -> bool {
+        match self.algorithm {
+            Algorithm::Snappy | Algorithm::Lz4 => len > 512 << 10,
+            Algorithm::Gzip | Algorithm::Zlib | Algorithm::Zstd => len > 64 << 10,
+        }
+    }
+
+    /// Begins to expand the cell block of a stream, about `step_bytes` at a time.
+    ///
+    /// # Errors
+    /// [`Error::Malformed`] if the stream's head is invalid.
+    pub(crate) fn expansion(
+        self,
+        stream: Bytes,
+        limit: usize,
+        step_bytes: usize,
+    ) -> Result<Expansion, Error> {
+        Expansion::new(self.algorithm, stream, limit, step_bytes)
     }
 
     /// The cell block of a stream; nothing is nothing.

@@ -20,7 +20,7 @@ mod pieces;
 pub mod preamble;
 pub mod server;
 
-pub use call::{Call, ConnectionInfo, Failure, Method, Reply, Service};
+pub use call::{Call, ConnectionInfo, Failure, Method, Presence, Reply, Service};
 pub use cellblock::CellBlock;
 pub use compressor::Compressor;
 pub use fields::Malformed;

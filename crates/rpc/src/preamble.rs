@@ -34,6 +34,8 @@ pub const CONNECTION_CALL_ID: u32 = u32::MAX;
 /// Status SUCCESS and the code that tells a SASL client to go on without it (-88).
 pub const SWITCH_TO_SIMPLE: [u8; 8] = [0, 0, 0, 0, 0xff, 0xff, 0xff, 0xa8];
 
+const FATAL_CONNECTION: &str = "org.apache.hadoop.hbase.ipc.FatalConnectionException";
+
 /// What a preamble asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Preamble {
@@ -90,7 +92,7 @@ pub fn refusal(preamble: Preamble, peer: SocketAddr) -> Option<Bytes> {
             return Some(exception_frame(class, "security is not enabled", false));
         }
         Preamble::BadMagic(magic) => (
-            "org.apache.hadoop.hbase.ipc.FatalConnectionException",
+            FATAL_CONNECTION,
             format!("Expected HEADER=HBas but received HEADER={} from {peer}", to_string_binary(&magic)),
         ),
         Preamble::BadVersion { version, auth } => {
@@ -117,6 +119,14 @@ pub fn registry_answer(cluster_id: Option<&str>) -> Bytes {
 pub fn unsupported_compressor(class: &str) -> Bytes {
     let name = "org.apache.hadoop.hbase.ipc.UnsupportedCompressionCodecException";
     exception_frame(name, &format!("{name}: {class}\n"), true)
+}
+
+/// The frame that refuses a connection for a service that is not served here, or for a codec that is not known.
+///
+/// HBase's servers throw `UnknownServiceException` and `UnsupportedCellCodecException` there, which only their own jars have.
+/// The class sent is the one above it that all clients have: it fails the connection's calls, with the text.
+pub fn refused_header(class: &str, what: &str) -> Bytes {
+    exception_frame(FATAL_CONNECTION, &format!("org.apache.hadoop.hbase.ipc.{class}: {what}\n"), true)
 }
 
 fn exception_frame(class: &str, stack_trace: &str, do_not_retry: bool) -> Bytes {

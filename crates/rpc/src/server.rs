@@ -9,6 +9,8 @@
 //! * [`inbox`]: bytes in, frames out, admission;
 //! * [`connection`]: runs the calls of one connection and gathers their answers;
 //! * [`calls`]: those of them that were not ready at once;
+//! * [`compressed`]: calls whose cells are compressed;
+//! * [`overloaded`]: the answers where there is no room;
 //! * [`outbox`]: answers in, vectored writes out;
 //! * [`instruments`]: what is counted of calls;
 //! * [`pace`]: whether a client goes on fast enough for what it makes the server hold;
@@ -16,12 +18,14 @@
 //! * [`observer`]: who is told of calls that took long.
 
 mod calls;
+mod compressed;
 mod connection;
 mod handshake;
 mod inbox;
 mod instruments;
 mod observer;
 mod outbox;
+mod overloaded;
 mod pace;
 mod shared;
 

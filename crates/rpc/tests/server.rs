@@ -9,11 +9,11 @@ use std::time::Duration;
 
 use bytes::BytesMut;
 use rpc::ServerOptions;
-use rpc::frame::RequestHeader;
+use rpc::frame::{self, RequestHeader};
 use rpc::header::ConnectionHeader;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use support::{CLUSTER_ID, Harness, eventually, hex, java_header, request, request_with};
+use support::{CLUSTER_ID, Harness, body, eventually, hex, java_header, request, request_with};
 
 async fn harness() -> Harness {
     Harness::new(ServerOptions::default()).await
@@ -89,17 +89,6 @@ async fn a_sasl_client_is_told_to_go_on_without() {
     raw.send(&header).await;
     raw.call(1, "Echo", b"").await;
     assert_eq!(raw.response().await.call_id, 1);
-}
-
-#[tokio::test(start_paused = true)]
-async fn headers_that_hbase_does_not_serve_are_closed_without_an_answer() {
-    for header in [
-        ConnectionHeader { service_name: Some("NoSuchService".into()), ..java_header() },
-        ConnectionHeader { service_name: None, ..java_header() },
-        ConnectionHeader { codec_class: Some("org.example.Codec".into()), ..java_header() },
-    ] {
-        assert!(harness().await.open_with(&header).await.until_closed().await.is_empty(), "{header:?}");
-    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -600,4 +589,27 @@ async fn random_bytes_harm_nobody() {
     drop(raw);
     harness.env.clock.sleep(Duration::from_secs(100)).await;
     assert_eq!((harness.server.connections(), harness.server.queued_bytes()), (0, 0));
+}
+
+/// The names of HBase's services; those that a port does not serve are refused in words that every client understands.
+#[tokio::test(start_paused = true)]
+async fn an_unknown_service_is_named_and_the_connection_closed() {
+    let harness = Harness::new(ServerOptions::default()).await;
+    for service in
+        [Some("AdminService"), Some("MasterService"), Some("HbckService"), Some("x"), Some(""), None]
+    {
+        let header = ConnectionHeader { service_name: service.map(String::from), ..java_header() };
+        let answer = harness.open_with(&header).await.until_closed().await;
+        let response = frame::parse_response(&body(&answer)).unwrap();
+        assert_eq!(response.call_id, rpc::preamble::CONNECTION_CALL_ID);
+        let exception = response.outcome.unwrap_err();
+        assert_eq!(exception.class, "org.apache.hadoop.hbase.ipc.FatalConnectionException");
+        let said = exception.stack_trace;
+        assert!(said.starts_with("org.apache.hadoop.hbase.ipc.UnknownServiceException: "), "{said}");
+        assert!(said.contains(service.unwrap_or("no service is named")) && exception.do_not_retry, "{said}");
+    }
+    let header = ConnectionHeader { codec_class: Some("org.example.Codec".into()), ..java_header() };
+    let answer = harness.open_with(&header).await.until_closed().await;
+    let exception = frame::parse_response(&body(&answer)).unwrap().outcome.unwrap_err();
+    assert!(exception.stack_trace.contains("UnsupportedCellCodecException: org.example.Codec"));
 }

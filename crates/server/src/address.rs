@@ -16,7 +16,8 @@ pub fn advertised_host(wanted: Option<&str>, listening: IpAddr) -> String {
     }
 }
 
-fn machine_name() -> String {
+/// The name of this machine.
+pub fn machine_name() -> String {
     let name = rustix::system::uname().nodename().to_string_lossy().to_lowercase();
     if name.is_empty() { "localhost".to_string() } else { name }
 }

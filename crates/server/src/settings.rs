@@ -16,6 +16,8 @@ use rpc::ServerOptions;
 use rpc::server::Shared;
 use tracing::info;
 
+use crate::address::machine_name;
+
 /// Bytes that wait for the log at most; less where requests have less.
 const LOG_QUEUE_BYTES_MAX: u64 = 256 << 20;
 
@@ -24,6 +26,8 @@ pub(crate) struct Limits {
     pub(crate) memory: MemoryParts,
     pub(crate) shared: Arc<Shared>,
     pub(crate) rpc: ServerOptions,
+    pub(crate) pages: web::PageOptions,
+    pub(crate) zookeeper: zk::endpoint::EndpointOptions,
 }
 
 impl Limits {
@@ -48,7 +52,16 @@ impl Limits {
                  hbase.ipc.max.request.size"
             );
         }
-        Limits { memory, shared: Shared::new(&rpc), rpc }
+        let mut hosts = config.page_hosts();
+        hosts.extend([&config.master_host, &config.region_server_host].into_iter().flatten().cloned());
+        hosts.push(machine_name());
+        let pages =
+            web::PageOptions { connections_max: config.page_connections_max_of(files) as usize, hosts };
+        let zookeeper = zk::endpoint::EndpointOptions {
+            connections_max: config.zookeeper_connections_max_of(files) as usize,
+            ..zk::endpoint::EndpointOptions::default()
+        };
+        Limits { memory, shared: Shared::new(&rpc), rpc, pages, zookeeper }
     }
 }
 
@@ -70,6 +83,12 @@ pub(crate) fn slow_log_options(config: &Config) -> SlowLogOptions {
     }
 }
 
+/// Elements of the largest filter: those that the options allow, and that the memory for open scanners can hold.
+fn filter_elements_max(config: &Config, memory: &MemoryParts) -> usize {
+    let held = memory.scanners / 4 * 3 / cell::filter::ELEMENT_BYTES as u64;
+    usize::try_from(held.min(u64::from(config.filter_elements_max))).unwrap_or(usize::MAX)
+}
+
 /// The settings of a region server that has these parts of the memory.
 pub(crate) fn region_server_options(config: &Config, memory: &MemoryParts) -> RegionServerOptions {
     RegionServerOptions {
@@ -78,6 +97,7 @@ pub(crate) fn region_server_options(config: &Config, memory: &MemoryParts) -> Re
             block_multiplier: u64::from(config.memstore_block_multiplier),
             cell_bytes_max: config.cell_bytes_max.unwrap_or(0),
             row_bytes_max: config.row_bytes_max.min(memory.answers / 2),
+            filter_elements_max: filter_elements_max(config, memory),
             log_queue_bytes_max: memory.requests.min(LOG_QUEUE_BYTES_MAX),
             split: engine::region::SplitOptions {
                 policy: config.split_policy.clone(),
@@ -124,6 +144,7 @@ pub(crate) fn region_server_options(config: &Config, memory: &MemoryParts) -> Re
         flush_period: Duration::from_millis(config.memstore_flush_interval_ms),
         scanner_lease: Duration::from_millis(config.scanner_lease_ms),
         scanners_max: config.scanners_max as usize,
+        scanner_bytes_max: usize::try_from(memory.scanners).unwrap_or(usize::MAX),
         result_bytes_max: config.scan_result_bytes_max,
         batch_rows_warning: config.batch_rows_warning,
         minibatch_changes: config.minibatch_changes as usize,

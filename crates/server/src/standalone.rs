@@ -473,12 +473,8 @@ impl Node {
             sinks: sinks.plans.len() as u64,
             files: self.files.clone(),
         };
-        zk::endpoint::Endpoint::new(
-            env.clone(),
-            self.coordinator.clone(),
-            zk::endpoint::EndpointOptions::default(),
-        )
-        .serve(listeners.zookeeper);
+        zk::endpoint::Endpoint::new(env.clone(), self.coordinator.clone(), limits.zookeeper.clone())
+            .serve(listeners.zookeeper);
         let of_master = Arc::new(beans::master::beans(env, &self.master, &servers[0], &identity));
         let region_server = &self.region_server;
         let of_region_server =
@@ -491,12 +487,18 @@ impl Node {
         if let Some(listener) = listeners.master_pages {
             let of = (of_master.clone(), &servers[0]);
             let pages = MasterPages::new(env, self.master.clone(), of, config, &peers);
-            env.spawn(TaskClass::Service, web::serve(listener, Arc::new(pages)));
+            env.spawn(
+                TaskClass::Service,
+                web::serve(env.clone(), listener, Arc::new(pages), limits.pages.clone()),
+            );
         }
         if let Some(listener) = listeners.region_server_pages {
             let (of, about) = ((of_region_server.clone(), &servers[1]), (limits, &identity, &peers));
             let pages = RegionServerPages::new(env, self.region_server.clone(), of, config, about);
-            env.spawn(TaskClass::Service, web::serve(listener, Arc::new(pages)));
+            env.spawn(
+                TaskClass::Service,
+                web::serve(env.clone(), listener, Arc::new(pages), limits.pages.clone()),
+            );
         }
         let roles = [
             Role { name: "Master", registry: of_master },

@@ -173,3 +173,23 @@ fn an_address_of_another_machine_is_not_listened_on() {
     check(&arguments, &["192.0.2.1", "cannot listen"]);
     assert!(!data.exists());
 }
+
+#[test]
+fn a_key_that_promises_safety_stops_the_start() {
+    for (key, value) in [
+        ("hbase.security.authentication", "kerberos"),
+        ("hbase.security.authorization", "true"),
+        ("hbase.ssl.enabled", "true"),
+        ("hbase.cluster.distributed", "true"),
+        ("hbase.coprocessor.region.classes", "org.example.Guard"),
+        ("hbase.wal.dir", "hdfs://nn/wal"),
+    ] {
+        let setting = format!("{key}={value}");
+        check(&["--set", &setting], &[key, value, "unsafe", &format!("grampus.unsafe.ignore.keys={key}")]);
+    }
+    let dir = TempDir::new();
+    let ignored =
+        ["--set", "hbase.ssl.enabled=true", "--set", "grampus.unsafe.ignore.keys=hbase.ssl.enabled"];
+    let server = Server::start_with(&dir.join("data"), &ignored);
+    assert!(server.errors().contains("hbase.ssl.enabled"), "{}", server.errors());
+}

@@ -10,6 +10,7 @@
 //! Knows nothing about: regions, RPC, how the figures come about.
 
 mod configuration;
+mod guard;
 mod history;
 mod listener;
 mod object_name;
@@ -29,7 +30,7 @@ use axum::extract::{Query as LooseQuery, State};
 use axum::http::{HeaderMap, StatusCode, Uri, header};
 use axum::response::{Html, IntoResponse, Redirect, Response};
 use axum::routing::get;
-use base::env::Listener;
+use base::env::{Env, Listener};
 use base::history::{History, Moment};
 use base::metrics::{Chunks, Jmx, JmxOptions, Prometheus, PrometheusOptions, Registry};
 use base::pool::Pool;
@@ -78,8 +79,17 @@ pub enum Found {
     Elsewhere(String),
 }
 
+/// How the pages of a role are served.
+#[derive(Clone, Debug)]
+pub struct PageOptions {
+    /// Connections at a time; more are closed immediately.
+    pub connections_max: usize,
+    /// Names of this server, for which browsers may ask; `*` stands for any.
+    pub hosts: Vec<String>,
+}
+
 /// Serves the pages of one role on `listener` until the task is dropped.
-pub async fn serve(listener: Box<dyn Listener>, facts: Arc<dyn Facts>) {
+pub async fn serve(env: Env, listener: Box<dyn Listener>, facts: Arc<dyn Facts>, options: PageOptions) {
     let mut router = Router::new()
         .route("/", get(root))
         .route("/favicon.ico", get(icon))
@@ -94,8 +104,8 @@ pub async fn serve(listener: Box<dyn Listener>, facts: Arc<dyn Facts>) {
     let writers = Pool::background("pages", WRITERS);
     let makers = Pool::background("status", PAGE_MAKERS);
     let router = router.with_state(Arc::new(Role { facts, writers, makers }));
-    // Never returns: an accept error is passed over by the listener.
-    let _ = axum::serve(listener::Connections(listener), router).await;
+    let guard = guard::Guard::new(&options.hosts);
+    listener::accept_all(env, listener, router, guard, options.connections_max).await;
 }
 
 /// What the pages are about, and who writes them.

@@ -18,12 +18,21 @@ use crate::convert::Refused;
 /// The package of HBase's filters and comparators.
 const PACKAGE: &str = "org.apache.hadoop.hbase.filter.";
 
+/// Bytes of the largest filter that is decoded.
+pub const BYTES_MAX: usize = 16 << 20;
+/// Filters that a filter may hold, whatever the server's options allow.
+pub const ELEMENTS_MAX: usize = 1 << 18;
+
 /// What a client's filter is.
 ///
 /// # Errors
 /// [`Refused::Malformed`] for classes that are not known and for messages that do not make sense.
 pub fn from_proto(filter: &proto::Filter) -> Result<Filter, Refused> {
-    decode::filter(filter, cell::filter::DEPTH_MAX)
+    let bytes = filter.serialized_filter.as_ref().map_or(0, |bytes| bytes.len());
+    if bytes > BYTES_MAX {
+        return Err(not_taken(format!("filter of {bytes} bytes exceeds limit of {BYTES_MAX} bytes")));
+    }
+    decode::filter(filter, cell::filter::DEPTH_MAX, &mut { ELEMENTS_MAX })
 }
 
 /// The message of a filter.

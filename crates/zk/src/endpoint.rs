@@ -6,9 +6,11 @@
 //!
 //! What a client can cost is bounded: connections, bytes of a request, time between requests.
 
+use std::collections::BTreeMap;
 use std::io;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use base::env::{Env, Incoming, Listener, Stream, TaskClass};
@@ -19,6 +21,7 @@ use tokio::task::JoinHandle;
 use tracing::{debug, warn};
 
 use crate::coordinator::{Coordinator, Error};
+use crate::four_letters::{Peer, Told, Word};
 use crate::protocol::{
     ConnectRequest, ConnectResponse, Malformed, Operation, PASSWORD_LEN, REQUEST_LEN_MAX, Request, code,
     put_buffer, put_reply, put_stat, put_strings,
@@ -54,18 +57,34 @@ pub struct Endpoint {
     coordinator: Arc<dyn Coordinator>,
     options: EndpointOptions,
     stop: watch::Sender<bool>,
+    begun: Duration,
     connections: AtomicUsize,
+    rejected: AtomicU64,
+    received: AtomicU64,
+    sent: AtomicU64,
+    // By a number of each connection.
+    peers: Mutex<BTreeMap<u64, Peer>>,
+    next_peer: AtomicU64,
 }
+
+/// Znodes of which words tell; beyond, their numbers are those of the first.
+const ZNODES_TOLD_MAX: u64 = 100_000;
 
 impl Endpoint {
     /// An endpoint that is not listening yet.
     pub fn new(env: Env, coordinator: Arc<dyn Coordinator>, options: EndpointOptions) -> Arc<Endpoint> {
         Arc::new(Endpoint {
+            begun: env.clock.monotonic(),
             env,
             coordinator,
             options,
             stop: watch::channel(false).0,
             connections: AtomicUsize::new(0),
+            rejected: AtomicU64::new(0),
+            received: AtomicU64::new(0),
+            sent: AtomicU64::new(0),
+            peers: Mutex::default(),
+            next_peer: AtomicU64::new(0),
         })
     }
 
@@ -106,14 +125,15 @@ impl Endpoint {
 
     fn admit(self: &Arc<Endpoint>, incoming: Incoming) {
         if self.connections() >= self.options.connections_max {
+            self.rejected.fetch_add(1, Ordering::Relaxed);
             debug!(peer = %incoming.peer, "too many connections; closed");
             return;
         }
         self.connections.fetch_add(1, Ordering::Relaxed);
-        let guest = Guest(Arc::clone(self));
+        let guest = Guest::enter(self, incoming.peer);
         let task = move || -> base::BoxFuture<'static, ()> {
             match (incoming.open)() {
-                Ok(stream) => Box::pin(async move { guest.attend(stream, incoming.peer).await }),
+                Ok(stream) => Box::pin(async move { guest.attend(stream, incoming.local).await }),
                 Err(error) => {
                     debug!(peer = %incoming.peer, %error, "cannot open a connection");
                     Box::pin(std::future::ready(()))
@@ -125,11 +145,24 @@ impl Endpoint {
 }
 
 /// A connection's place among the counted ones; left when dropped.
-struct Guest(Arc<Endpoint>);
+struct Guest {
+    endpoint: Arc<Endpoint>,
+    number: u64,
+    address: SocketAddr,
+}
+
+impl Guest {
+    fn enter(endpoint: &Arc<Endpoint>, address: SocketAddr) -> Guest {
+        let number = endpoint.next_peer.fetch_add(1, Ordering::Relaxed);
+        endpoint.peers().insert(number, Peer { address, session: None, received: 0, sent: 0 });
+        Guest { endpoint: endpoint.clone(), number, address }
+    }
+}
 
 impl Drop for Guest {
     fn drop(&mut self) {
-        self.0.connections.fetch_sub(1, Ordering::Relaxed);
+        self.endpoint.peers().remove(&self.number);
+        self.endpoint.connections.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -149,35 +182,47 @@ enum Ended {
 }
 
 impl Guest {
-    async fn attend(self, stream: Box<dyn Stream>, peer: std::net::SocketAddr) {
-        let endpoint = &self.0;
+    async fn attend(self, stream: Box<dyn Stream>, local: SocketAddr) {
+        let endpoint = &self.endpoint;
         let mut stop = endpoint.stop.subscribe();
-        let mut session = Session { endpoint, stream };
+        let mut session = Session { endpoint, number: self.number, local, stream };
         let ended = tokio::select! {
             biased;
             _ = stop.wait_for(|stop| *stop) => return,
             ended = session.run() => ended,
         };
         if let Err(ended) = ended {
-            debug!(%peer, %ended, "a ZooKeeper connection ended");
+            debug!(peer = %self.address, %ended, "a ZooKeeper connection ended");
         }
     }
 }
 
 struct Session<'a> {
     endpoint: &'a Endpoint,
+    number: u64,
+    local: SocketAddr,
     stream: Box<dyn Stream>,
+}
+
+/// What a client sends first.
+enum First {
+    Word(Word),
+    Frame(Bytes),
 }
 
 impl Session<'_> {
     async fn run(&mut self) -> Result<(), Ended> {
-        let first = self.read_frame(self.endpoint.options.patience).await?;
+        let first = match self.read_first().await? {
+            First::Frame(first) => first,
+            First::Word(word) => return self.tell(word).await,
+        };
         let request = ConnectRequest::parse(&first)?;
         let response = self.endpoint.connect(&request);
         self.write(&response.encode()).await?;
         if response.session == 0 {
             return Ok(());
         }
+        self.note(|peer| peer.session = Some((response.session, response.timeout_ms)));
         // A client pings every third of its timeout; one that does not is gone.
         let timeout = Duration::from_millis(u64::try_from(response.timeout_ms).unwrap_or(0));
         loop {
@@ -193,21 +238,58 @@ impl Session<'_> {
         }
     }
 
+    fn note(&self, change: impl FnOnce(&mut Peer)) {
+        if let Some(peer) = self.endpoint.peers().get_mut(&self.number) {
+            change(peer);
+        }
+    }
+
+    async fn tell(&mut self, word: Word) -> Result<(), Ended> {
+        let told = self.endpoint.told(self.local.port()).await;
+        if matches!(word, Word::Srst | Word::Crst) {
+            self.endpoint.reset(word);
+        }
+        self.write(told.answer(word).as_bytes()).await?;
+        self.stream.shutdown().await?;
+        Ok(())
+    }
+
+    /// The first frame of a session, or a word in its place.
+    async fn read_first(&mut self) -> Result<First, Ended> {
+        let stream = &mut self.stream;
+        let reading = async {
+            let len = stream.read_u32().await?;
+            match Word::of(len) {
+                Some(word) => Ok(First::Word(word)),
+                None => read_body(stream, len).await.map(First::Frame),
+            }
+        };
+        let endpoint = self.endpoint;
+        let first =
+            endpoint.env.timeout(endpoint.options.patience, reading).await.unwrap_or(Err(Ended::Idle))?;
+        self.count_received();
+        Ok(first)
+    }
+
     async fn read_frame(&mut self, patience: Duration) -> Result<Bytes, Ended> {
         let stream = &mut self.stream;
         let reading = async {
             let len = stream.read_u32().await?;
-            if len as usize > REQUEST_LEN_MAX {
-                return Err(Ended::TooLong(len));
-            }
-            let mut body = vec![0; len as usize];
-            stream.read_exact(&mut body).await?;
-            Ok(Bytes::from(body))
+            read_body(stream, len).await
         };
-        self.endpoint.env.timeout(patience, reading).await.unwrap_or(Err(Ended::Idle))
+        let body = self.endpoint.env.timeout(patience, reading).await.unwrap_or(Err(Ended::Idle))?;
+        self.count_received();
+        Ok(body)
+    }
+
+    fn count_received(&self) {
+        self.endpoint.received.fetch_add(1, Ordering::Relaxed);
+        self.note(|peer| peer.received += 1);
     }
 
     async fn write(&mut self, bytes: &[u8]) -> Result<(), Ended> {
+        self.endpoint.sent.fetch_add(1, Ordering::Relaxed);
+        self.note(|peer| peer.sent += 1);
         let stream = &mut self.stream;
         let writing = async {
             stream.write_all(bytes).await?;
@@ -218,7 +300,67 @@ impl Session<'_> {
     }
 }
 
+async fn read_body(stream: &mut Box<dyn Stream>, len: u32) -> Result<Bytes, Ended> {
+    if len as usize > REQUEST_LEN_MAX {
+        return Err(Ended::TooLong(len));
+    }
+    let mut body = vec![0; len as usize];
+    stream.read_exact(&mut body).await?;
+    Ok(Bytes::from(body))
+}
+
 impl Endpoint {
+    fn peers(&self) -> MutexGuard<'_, BTreeMap<u64, Peer>> {
+        self.peers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn reset(&self, word: Word) {
+        if word == Word::Srst {
+            self.received.store(0, Ordering::Relaxed);
+            self.sent.store(0, Ordering::Relaxed);
+        }
+        self.peers().values_mut().for_each(|peer| (peer.received, peer.sent) = (0, 0));
+    }
+
+    async fn told(&self, port: u16) -> Told {
+        let mut told = Told {
+            zxid: self.zxid(),
+            received: self.received.load(Ordering::Relaxed),
+            sent: self.sent.load(Ordering::Relaxed),
+            rejected: self.rejected.load(Ordering::Relaxed),
+            znodes: 0,
+            data_bytes: 0,
+            ephemerals: Vec::new(),
+            peers: self.peers().values().copied().collect(),
+            up_ms: self.env.clock.monotonic().saturating_sub(self.begun).as_millis() as u64,
+            port,
+            connections_max: self.options.connections_max,
+            session_ms: (
+                self.options.min_session_timeout.as_millis(),
+                self.options.max_session_timeout.as_millis(),
+            ),
+        };
+        let mut ephemerals: BTreeMap<i64, Vec<String>> = BTreeMap::new();
+        let mut paths = vec!["/".to_owned()];
+        while let Some(path) = paths.pop()
+            && told.znodes < ZNODES_TOLD_MAX
+        {
+            // A znode that is gone meanwhile is not counted.
+            let Ok(node) = self.coordinator.get(&path).await else { continue };
+            told.znodes += 1;
+            told.data_bytes += (path.len() + node.data.len()) as u64;
+            if node.stat.ephemeral_owner != 0 {
+                ephemerals.entry(node.stat.ephemeral_owner).or_default().push(path.clone());
+            }
+            if let Ok((names, _)) = self.coordinator.children(&path).await {
+                let parent = if path == "/" { "" } else { &path };
+                paths.extend(names.iter().map(|name| format!("{parent}/{name}")));
+            }
+        }
+        told.ephemerals = ephemerals.into_iter().collect();
+        told
+    }
+
     fn zxid(&self) -> i64 {
         *self.coordinator.changes().borrow()
     }

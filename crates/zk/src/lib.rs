@@ -12,6 +12,7 @@
 pub mod client;
 pub mod coordinator;
 pub mod endpoint;
+mod four_letters;
 pub mod memory;
 pub mod names;
 pub mod payload;

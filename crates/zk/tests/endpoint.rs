@@ -311,3 +311,57 @@ proptest! {
         let _ = Request::parse(&Bytes::from(body));
     }
 }
+
+async fn told(harness: &Harness, word: &str) -> String {
+    let mut raw = harness.raw().await;
+    raw.send(word.as_bytes()).await;
+    let mut text = Vec::new();
+    raw.0.read_to_end(&mut text).await.unwrap();
+    String::from_utf8(text).unwrap()
+}
+
+/// As a ZooKeeper 3.8.4 answers, but for versions and numbers.
+#[tokio::test(start_paused = true)]
+async fn four_letter_words_are_answered_and_the_connection_closed() {
+    let harness = Harness::new().await;
+    let _session = harness.session().await;
+    assert_eq!(told(&harness, "ruok").await, "imok");
+    assert_eq!(told(&harness, "isro").await, "rw");
+    let srvr = told(&harness, "srvr").await;
+    let names: Vec<&str> = srvr.lines().map(|line| line.split_once(": ").unwrap().0).collect();
+    let expected = [
+        "Zookeeper version",
+        "Latency min/avg/max",
+        "Received",
+        "Sent",
+        "Connections",
+        "Outstanding",
+        "Zxid",
+        "Mode",
+        "Node count",
+    ];
+    assert_eq!(names, expected);
+    assert!(srvr.ends_with("Mode: standalone\nNode count: 6\n"), "{srvr}");
+    let stat = told(&harness, "stat").await;
+    let clients =
+        stat.lines().skip_while(|line| *line != "Clients:").skip(1).take_while(|line| !line.is_empty());
+    let clients: Vec<&str> = clients.collect();
+    assert!(clients.len() == 2 && clients.iter().all(|line| line.starts_with(" /127.0.0.1:")), "{stat}");
+    assert!(clients.iter().any(|line| line.contains("](queued=0,recved=1,sent=1,sid=0x")), "{stat}");
+    let mntr = told(&harness, "mntr").await;
+    for expected in ["zk_server_state\tstandalone", "zk_znode_count\t6", "zk_num_alive_connections\t2"] {
+        assert!(mntr.lines().any(|line| line == expected), "{expected}: {mntr}");
+    }
+    assert!(mntr.lines().all(|line| line.starts_with("zk_") && line.contains('\t')), "{mntr}");
+    let conf = told(&harness, "conf").await;
+    assert!(
+        conf.contains(&format!("clientPort={}\n", harness.port))
+            && conf.contains("maxSessionTimeout=40000\n")
+    );
+    assert_eq!(told(&harness, "wchs").await, "0 connections watching 0 paths\nTotal watches:0\n");
+    assert!(told(&harness, "dump").await.starts_with("SessionTracker dump:\nSession Sets (1)/(1):\n\t0x"));
+    assert!(told(&harness, "cons").await.starts_with(" /127.0.0.1:"));
+    assert!(told(&harness, "envi").await.starts_with("Environment:\nzookeeper.version="));
+    assert_eq!(told(&harness, "srst").await, "Server stats reset.\n");
+    assert_eq!(told(&harness, "xxxx").await, "", "no word, and no frame of that length");
+}

@@ -160,3 +160,43 @@ fn bytes_behind_a_stream_are_errors() {
         assert!(codec.decompress(&packed, None, 100).is_err(), "{codec:?}");
     }
 }
+
+fn expanded(codec: Algorithm, packed: &[u8], limit: usize) -> Result<Vec<u8>, Error> {
+    let mut expansion = Expansion::new(codec, packed.to_vec().into(), limit, 10_000)?;
+    loop {
+        if expansion.step()? {
+            return Ok(expansion.into_output());
+        }
+    }
+}
+
+#[test]
+fn steps_give_what_the_whole_gives() {
+    for codec in Algorithm::ALL {
+        for plain in [text(), noise(300_000), vec![0; 9_999], vec![0; 10_000], vec![7; 700_000], vec![1]] {
+            let packed = codec.compress(&plain);
+            assert!(expanded(codec, &packed, 1 << 20).unwrap() == plain, "{codec:?}, {} bytes", plain.len());
+            assert!(expanded(codec, &packed, plain.len()).unwrap() == plain, "{codec:?} at its limit");
+            let too_large = Err(Error::TooLarge { codec: codec.name(), limit: plain.len() - 1 });
+            assert_eq!(expanded(codec, &packed, plain.len() - 1), too_large, "{codec:?}");
+            assert!(expanded(codec, &packed[..packed.len() - 1], 1 << 20).is_err(), "{codec:?} cut");
+            let longer = [&packed[..], b"?"].concat();
+            assert!(expanded(codec, &longer, 1 << 20).is_err(), "{codec:?} with a byte at its end");
+        }
+    }
+}
+
+#[test]
+fn frames_are_expanded_chunk_by_chunk() {
+    for codec in [Algorithm::Snappy, Algorithm::Lz4] {
+        let mut expansion =
+            Expansion::new(codec, codec.compress(&vec![0; 3 << 20]).into(), 8 << 20, 1).unwrap();
+        let mut steps = 0;
+        while !expansion.step().unwrap() {
+            steps += 1;
+        }
+        assert!(steps > 10, "{codec:?}: {steps}");
+        let claim = [&be(1 << 31)[..], &be(3), b"abc"].concat();
+        assert!(matches!(expanded(codec, &claim, usize::MAX), Err(Error::Malformed { .. })));
+    }
+}

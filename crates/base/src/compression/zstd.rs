@@ -14,7 +14,7 @@ pub(super) const RATIO_MAX: usize = (128 << 10) / 4;
 /// Source: Hadoop `IO_COMPRESSION_CODEC_ZSTD_LEVEL_DEFAULT`.
 const LEVEL: i32 = 3;
 /// The memory for what a stream of unknown length looks back at: 8 MiB, more than all but the "ultra" levels use.
-const WINDOW_LOG_MAX: u32 = 23;
+pub(super) const WINDOW_LOG_MAX: u32 = 23;
 const MAGIC: [u8; 4] = 0xfd2f_b528_u32.to_le_bytes();
 /// Where a frame's magic is in Hadoop's framing: behind the lengths of frame and chunk.
 const FRAMED_AT: usize = 8;
@@ -24,15 +24,19 @@ pub(super) fn compress(input: &[u8]) -> Vec<u8> {
 }
 
 pub(super) fn decompress(input: &[u8], wanted: Wanted) -> Result<Vec<u8>, Error> {
-    let is_framed = !input.starts_with(&MAGIC)
-        && (input.get(FRAMED_AT..).is_some_and(|rest| rest.starts_with(&MAGIC)) || input == [0; 4]);
-    if is_framed {
+    if is_framed(input) {
         return hadoop::unframe(input, wanted, RATIO_MAX, decompress_block);
     }
     match wanted.expected_len {
         Some(len) => whole(input, len, wanted),
         None => streamed(input, wanted),
     }
+}
+
+/// Whether a stream has Hadoop's framing.
+pub(super) fn is_framed(input: &[u8]) -> bool {
+    !input.starts_with(&MAGIC)
+        && (input.get(FRAMED_AT..).is_some_and(|rest| rest.starts_with(&MAGIC)) || input == [0; 4])
 }
 
 /// Frames of a length that is known: expanded into place, without any memory for what they look back at.
@@ -53,6 +57,6 @@ fn streamed(input: &[u8], wanted: Wanted) -> Result<Vec<u8>, Error> {
     wanted.check(output)
 }
 
-fn decompress_block(block: &[u8], room: &mut [u8]) -> Result<usize, String> {
+pub(super) fn decompress_block(block: &[u8], room: &mut [u8]) -> Result<usize, String> {
     zstd::bulk::decompress_to_buffer(block, room).map_err(|error| error.to_string())
 }

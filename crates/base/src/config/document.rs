@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use super::declare::OptionInfo;
+use super::unsafe_keys::{UNSAFE_KEYS, UnsafeKey};
 use super::{OPTIONS, VARIABLE_PREFIX};
 
 const HEAD: &str = "\
@@ -17,9 +18,21 @@ Grampus runs without any. Options are given, from the weakest to the strongest, 
 2. environment variables, whose names are given with each option;
 3. the command line: `--set KEY=VALUE`.
 
-A key that is not listed here is ignored, with a warning at the start. A value that cannot be meant stops the start,
+A key that is not listed here is ignored, with a warning at the start, unless that would be [unsafe](#keys-that-stop-the-start). A value that cannot be meant stops the start,
 with a line that says where it was given. Sizes count in powers of 1024.
 
+";
+
+const UNSAFE_HEAD: &str = "\
+## Keys that stop the start
+
+Grampus does not do what these keys of HBase ask for. A server that ignored them would be less safe than its operator
+believes, or would serve other data. So the start ends with a line for each and exit status 1, unless the value asks for
+nothing, or `grampus.unsafe.ignore.keys` names the key. `*` stands for any text. `hbase.rootdir` in another file system than
+the local one stops the start too.
+
+| key | what it promises | accepted values |
+| --- | --- | --- |
 ";
 
 /// The environment variable of a key: `hbase.master.port` is `GRAMPUS_HBASE_MASTER_PORT`, `grampus.memory` is
@@ -41,9 +54,19 @@ pub fn document() -> String {
         }
         describe(option, &mut text);
     }
+    describe_unsafe(&mut text);
     text.truncate(text.trim_end().len());
     text.push('\n');
     text
+}
+
+fn describe_unsafe(text: &mut String) {
+    text.push_str(UNSAFE_HEAD);
+    for UnsafeKey { pattern, neutral, promise } in UNSAFE_KEYS {
+        let neutral: Vec<String> = neutral.iter().map(|value| format!("`{value}`")).collect();
+        let neutral = if neutral.is_empty() { "empty".to_owned() } else { neutral.join(", ") };
+        let _ = writeln!(text, "| `{pattern}` | {promise} | {neutral} |");
+    }
 }
 
 fn describe(option: &OptionInfo, text: &mut String) {

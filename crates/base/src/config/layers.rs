@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use super::declare::OptionInfo;
 use super::substitute::{Substitution, substitute};
 use super::superseded;
+use super::unsafe_keys::promise_of;
 use super::{Error, OPTIONS};
 
 /// Where a value comes from.
@@ -79,13 +80,37 @@ impl Layers {
             let key = match find(&given_key) {
                 Some(option) => option.key.to_owned(),
                 None => {
-                    let why = superseded::why(&given_key).unwrap_or("not known to Grampus, ignored");
+                    let why = superseded::why(&given_key).unwrap_or(match promise_of(&given_key, &text) {
+                        Some(_) => {
+                            "not supported, and ignored although that is unsafe (grampus.unsafe.ignore.keys)"
+                        }
+                        None => "not known to Grampus, ignored",
+                    });
                     self.warnings.push(format!("{given_key} ({origin}): {why}"));
                     given_key
                 }
             };
             self.values.insert(key.clone(), Setting { key, text, origin });
         }
+    }
+
+    /// Checks that no key asks for safety that this server does not give, but for those in `ignored`.
+    pub(super) fn check_promises(&self, ignored: &[String]) -> Result<(), Error> {
+        let mut lines = Vec::new();
+        for setting in self.values.values().filter(|setting| find(&setting.key).is_none()) {
+            if promise_of(&setting.key, &setting.text).is_none() || ignored.contains(&setting.key) {
+                continue;
+            }
+            let value = substitute(&setting.text, self).map_err(|reason| setting.refused(reason))?;
+            let Some(promise) = promise_of(&setting.key, &value) else { continue };
+            let (key, what) = (&setting.key, promise.promise);
+            let reason = format!(
+                "not supported, and ignoring it would be unsafe ({what}); remove it, or start with \
+                 --set grampus.unsafe.ignore.keys={key}"
+            );
+            lines.push(setting.refused(reason).to_string());
+        }
+        if lines.is_empty() { Ok(()) } else { Err(Error::Unsafe { lines }) }
     }
 
     /// The value of an option, its variables replaced.

@@ -40,10 +40,23 @@ options! {
         region_server_info_address: IpAddr = "hbase.regionserver.info.bindAddress", "127.0.0.1", address;
         /// Port of the region server's pages.
         region_server_info_port: Option<u16> = "hbase.regionserver.info.port", "16030", port_or_off;
+        /// Host names for which browsers may ask for pages, separated by commas, beside IP addresses, `localhost`, this
+        /// machine's name and the servers' names. `*`: any, also names that other sites made lead here.
+        ///
+        /// A page asked for by another name is refused (421).
+        page_hosts: String = "grampus.info.hosts", "", text;
+        /// Connections to the pages of each role; more are closed immediately.
+        ///
+        /// `auto`: one thirty-second of the limit of open files, at least 8, at most 512.
+        page_connections_max: Option<u32> = "grampus.info.connections.max", "auto", count_or_auto;
         /// Address of the endpoint that speaks ZooKeeper's protocol, where clients ask for the way.
         zookeeper_address: IpAddr = "hbase.zookeeper.property.clientPortAddress", "127.0.0.1", address;
         /// Port of the endpoint that speaks ZooKeeper's protocol.
         zookeeper_port: u16 = "hbase.zookeeper.property.clientPort", "2181", port;
+        /// Connections to the endpoint that speaks ZooKeeper's protocol; more are closed immediately.
+        ///
+        /// `auto`: one sixteenth of the limit of open files, at least 16, at most 4096.
+        zookeeper_connections_max: Option<u32> = "grampus.zookeeper.connections.max", "auto", count_or_auto;
         /// The znode below which clients look for the cluster. Clients must be set to the same.
         zookeeper_parent: String = "zookeeper.znode.parent", "/hbase", znode;
         /// The host that clients are told for the master.
@@ -57,6 +70,13 @@ options! {
         region_server_host: Option<String> = "hbase.regionserver.hostname", "", host_or_auto;
         /// Added to every port but 0, so that several servers run side by side.
         port_offset: u16 = "grampus.port.offset", "0", port;
+    }
+    "Safety" {
+        /// Keys of HBase that promise safety, or say where data is, and that the server may ignore nevertheless, separated by
+        /// commas.
+        ///
+        /// Such a key stops the start, unless its value asks for nothing; they are listed at the end of this page.
+        unsafe_ignored: String = "grampus.unsafe.ignore.keys", "", text;
     }
     "Memory" {
         /// What the process may use for everything: memstores, cached blocks, requests, answers and what they need beside.
@@ -246,6 +266,12 @@ options! {
             "60000", millis;
         /// Scanners that may be open at a time; an opening beyond it is answered with an IOException, and tried again.
         scanners_max: u32 = "grampus.scanners.max", "100000", count;
+        /// Filters, and keys, ranges, prefixes and timestamps within them, that one scan or get may have. More are refused
+        /// (DoNotRetryIOException). Filters of more than 16 MiB, or with more than 1000 regular expressions, always are.
+        ///
+        /// Each cell of a scan is compared with all of them. Where memory is small (`grampus.memory`), the limit is lower: three
+        /// quarters of the memory for open scanners, at 512 bytes each.
+        filter_elements_max: u32 = "grampus.filter.elements.max", "100000", count;
         /// Bytes of cells in one answer to a scan or a batch, whatever the client asks for. Where memory is short, less.
         scan_result_bytes_max: u64 = "hbase.server.scanner.max.result.size", "100 MiB", bytes;
         /// The largest row that is read in one piece, for each family (RowTooBigException); scans that allow it get larger
@@ -253,7 +279,8 @@ options! {
         row_bytes_max: u64 = "hbase.table.max.rowsize", "1 GiB", bytes;
         /// Connections to master and region server together; more are closed at once.
         ///
-        /// `auto`: what the limit of open files leaves when a quarter of it is kept for files, at most 100000.
+        /// `auto`: what the limit of open files leaves when a quarter of it is kept for files, and what the pages and the endpoint
+        /// that speaks ZooKeeper's protocol may have; at most 100000.
         connections_max: Option<u32> = "grampus.connections.max", "auto", count_or_auto;
         /// The largest request; a larger one is refused unread (RequestTooBigException). No more than three
         /// quarters of the memory for requests.
@@ -404,6 +431,8 @@ pub struct MemoryParts {
     pub requests: u64,
     /// For answers that are made or not yet taken.
     pub answers: u64,
+    /// For what open scanners hold while their clients are silent; a part of what the others leave.
+    pub scanners: u64,
 }
 
 impl std::fmt::Display for MemoryParts {
@@ -447,6 +476,7 @@ impl Config {
             cache,
             requests: third.min(self.call_queue_bytes_max),
             answers: third,
+            scanners: third / 4,
         }
     }
 
@@ -480,7 +510,28 @@ impl Config {
     /// Connections at a time, where the process may have `files` open.
     pub fn connections_max_of(&self, files: u64) -> u32 {
         const AUTO_MAX: u64 = 100_000;
-        let auto = (files - files / 4).clamp(16, AUTO_MAX) as u32;
+        let others = 2 * self.page_connections_max_of(files) + self.zookeeper_connections_max_of(files);
+        let auto = (files - files / 4).saturating_sub(u64::from(others)).clamp(16, AUTO_MAX) as u32;
         self.connections_max.unwrap_or(auto)
     }
+
+    /// Connections to the pages of a role, where the process may have `files` open.
+    pub fn page_connections_max_of(&self, files: u64) -> u32 {
+        self.page_connections_max.unwrap_or((files / 32).clamp(8, 512) as u32)
+    }
+
+    /// Connections to the endpoint that speaks ZooKeeper's protocol, where the process may have `files` open.
+    pub fn zookeeper_connections_max_of(&self, files: u64) -> u32 {
+        self.zookeeper_connections_max.unwrap_or((files / 16).clamp(16, 4096) as u32)
+    }
+
+    /// The names of this server, for which browsers may ask for pages, as configured.
+    pub fn page_hosts(&self) -> Vec<String> {
+        list_of(&self.page_hosts)
+    }
+}
+
+/// The entries of a list with commas.
+pub(super) fn list_of(text: &str) -> Vec<String> {
+    text.split(',').map(str::trim).filter(|entry| !entry.is_empty()).map(str::to_owned).collect()
 }

@@ -65,7 +65,7 @@ fn the_defaults() {
     assert_eq!((parts.requests, parts.answers), (286_331_153, 286_331_153), "thirds of what is left");
     assert_eq!(config.request_bytes_max_of(1 << 30), 256 << 20);
     assert_eq!(config.request_bytes_max_of(64 << 20), (48 << 20) - (64 << 10), "one request fits at least");
-    assert_eq!((config.calls_max(), config.connections_max_of(20_000)), (None, 15_000));
+    assert_eq!((config.calls_max(), config.connections_max_of(20_000)), (None, 15_000 - 2 * 512 - 1250));
     assert!(config.warnings().is_empty());
     assert_eq!(config.settings().len(), OPTIONS.len());
     assert!(config.settings().iter().all(|setting| setting.origin == Origin::Default));
@@ -151,7 +151,7 @@ fn older_keys_mean_the_same() {
 fn unknown_keys_are_warned_of() {
     let dirs = Dirs::new();
     let mut sources = Sources {
-        directories: vec![dirs.site("d", &property("hbase.cluster.distributed", "true"))],
+        directories: vec![dirs.site("d", &property("hbase.cluster.unknown", "true"))],
         environment: variables(&[("GRAMPUS_NO_SUCH", "x"), ("GRAMPUS_LOG", "debug"), ("PATH", "/bin")]),
         other_variables: vec!["GRAMPUS_LOG".to_owned()],
         ..Sources::default()
@@ -159,7 +159,7 @@ fn unknown_keys_are_warned_of() {
     sources.set("hbase.mistyped=1").unwrap();
     let config = Config::load(&sources).unwrap();
     let warned = config.warnings().join("\n");
-    for part in ["hbase.cluster.distributed (", "GRAMPUS_NO_SUCH", "hbase.mistyped (command line)"] {
+    for part in ["hbase.cluster.unknown (", "GRAMPUS_NO_SUCH", "hbase.mistyped (command line)"] {
         assert!(warned.contains(part), "{part} in {warned}");
     }
     assert_eq!(config.warnings().len(), 3);
@@ -260,4 +260,64 @@ fn limits_are_given_or_follow_from_others() {
         config.memory_parts(1 << 40).to_string(),
         "1024 MiB: 409 memstores, 409 cached blocks, 1 requests, 68 answers"
     );
+}
+
+fn started_with(pairs: &[(&str, &str)]) -> Result<Config, Error> {
+    let overrides = pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+    Config::load(&Sources { overrides, ..Sources::default() })
+}
+
+#[test]
+fn a_key_that_promises_safety_stops_the_start_unless_it_is_named() {
+    for entry in super::unsafe_keys::UNSAFE_KEYS {
+        let key = entry.pattern.replace('*', "x");
+        let Err(Error::Unsafe { lines }) = started_with(&[(&key, "kerberos")]) else {
+            panic!("{key} is accepted");
+        };
+        let [line] = &lines[..] else { panic!("{lines:?}") };
+        assert!(
+            line.starts_with(&format!("{key} = 'kerberos' (command line): ")) && !line.contains('\n'),
+            "{line}"
+        );
+        assert!(line.contains(&format!("grampus.unsafe.ignore.keys={key}")), "{line}");
+        let ignored =
+            started_with(&[(&key, "kerberos"), ("grampus.unsafe.ignore.keys", &format!("a, {key}"))]);
+        let warnings = ignored.unwrap().warnings().join(" ");
+        assert!(warnings.contains(&key) && warnings.contains("unsafe"), "{warnings}");
+        for neutral in entry.neutral {
+            started_with(&[(&key, neutral)]).unwrap();
+        }
+    }
+}
+
+#[test]
+fn each_unsafe_key_has_a_line_of_its_own() {
+    let refused = started_with(&[
+        ("hbase.security.authorization", "true"),
+        ("hbase.security.authentication", "kerberos"),
+        ("hbase.ssl.enabled", "false"),
+    ]);
+    let text = refused.unwrap_err().to_string();
+    let lines: Vec<&str> = text.split('\n').collect();
+    assert_eq!(lines.len(), 2, "{text}");
+    assert!(lines[0].starts_with("hbase.security.authentication = 'kerberos'"), "{text}");
+    assert!(lines[1].starts_with("grampus: hbase.security.authorization = 'true'"), "{text}");
+}
+
+#[test]
+fn a_root_in_another_file_system_is_refused() {
+    for root in ["hdfs://nn:8020/hbase", "s3a://bucket/hbase", "viewfs:///hbase"] {
+        assert!(started_with(&[("hbase.rootdir", root)]).is_err(), "{root}");
+    }
+}
+
+#[test]
+fn all_ports_together_leave_a_quarter_of_the_descriptors_to_files() {
+    let config = Config::default();
+    for files in [256, 1024, 4096, 20_000, 1 << 20] {
+        let (pages, zookeeper) =
+            (config.page_connections_max_of(files), config.zookeeper_connections_max_of(files));
+        let all = u64::from(2 * pages + zookeeper + config.connections_max_of(files));
+        assert!(all <= files - files / 4, "{all} of {files}");
+    }
 }

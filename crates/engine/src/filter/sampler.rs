@@ -11,17 +11,26 @@ const STRIDE: u32 = 61;
 /// Answers that take this long are measured one by one: there the clock costs little, and they may be few.
 const COSTLY: Duration = Duration::from_micros(2);
 
+/// Nanoseconds in which a byte of small cells is read.
+const NANOS_PER_COST: u128 = 5;
+/// An answer that takes this long delays other calls.
+const SLOW: Duration = Duration::from_millis(2);
+
 /// Measures now and then, and adds to the account of the call at work what all take, by that.
 pub(super) struct Sampler {
     clock: Arc<dyn Clock>,
     // Answers for which the next one that is measured stands, and those of them that are still to come.
     stride: u32,
     left: u32,
+    // What answers cost that were measured one by one, and whether one took longer than any should.
+    cost: usize,
+    is_slow: bool,
+    was_slow: bool,
 }
 
 impl Sampler {
     pub(super) fn new(clock: Arc<dyn Clock>) -> Sampler {
-        Sampler { clock, stride: 1, left: 1 }
+        Sampler { clock, stride: 1, left: 1, cost: 0, is_slow: false, was_slow: false }
     }
 
     /// Has the filter answer.
@@ -36,12 +45,29 @@ impl Sampler {
         }
     }
 
+    /// What costly answers took since this was asked last, in bytes of cells that are read in that time.
+    #[inline]
+    pub(super) fn take_cost(&mut self) -> usize {
+        std::mem::take(&mut self.cost)
+    }
+
+    /// Whether an answer took so long that it delayed other calls.
+    pub(super) fn is_slow(&self) -> bool {
+        self.is_slow
+    }
+
     #[cold]
     fn measure<T>(&mut self, answer: impl FnOnce() -> T) -> T {
         let begun = self.clock.monotonic();
         let answer = answer();
         let took = self.clock.monotonic().saturating_sub(begun);
         spent::add(Phase::Filter, took * self.stride);
+        if took >= COSTLY {
+            self.cost += (took.as_nanos() / NANOS_PER_COST) as usize;
+        }
+        // One alone may have been interrupted by another thread.
+        self.is_slow |= self.was_slow && took >= SLOW;
+        self.was_slow = took >= SLOW;
         self.stride = if took < COSTLY { STRIDE } else { 1 };
         self.left = self.stride;
         answer

@@ -20,7 +20,17 @@ pub struct ScanFilter {
     sees_skipped_rows: bool,
     judges_rows_apart: bool,
     sampler: Option<Sampler>,
+    // What one of its answers costs, and what each byte of a cell adds to that; and what its answers cost since that was
+    // taken.
+    answer_cost: usize,
+    byte_cost: usize,
+    cost: usize,
 }
+
+/// What an element of a filter costs to ask, in bytes of cells that take as long to read.
+const ELEMENT_COST: usize = 4;
+/// Cost of an answer from which a filter is asked on threads of low priority: half a millisecond, and more.
+const SLOW_COST: usize = 100_000;
 
 impl ScanFilter {
     /// A filter before its first row; `seed` is for those that choose at random.
@@ -29,7 +39,11 @@ impl ScanFilter {
     /// [`Error::BadRequest`](crate::error::Error::BadRequest) for comparators that cannot be answered as HBase does.
     pub fn new(filter: &Filter, reversed: bool, seed: u64) -> Result<ScanFilter> {
         let root = Node::new(filter, reversed, seed)?;
+        let size = filter.size();
         Ok(ScanFilter {
+            answer_cost: size.elements * ELEMENT_COST,
+            byte_cost: size.texts,
+            cost: 0,
             has_filter_row: root.has_filter_row(),
             edits_rows: root.edits_rows(),
             may_end: root.may_end(),
@@ -84,6 +98,8 @@ impl ScanFilter {
         if self.is_done() {
             return Ok(true);
         }
+        // When the row is through, each element forgets it.
+        self.cost += 2 * self.answer_cost;
         Sampler::ask(&mut self.sampler, || self.root.filter_row_key(row))
     }
 
@@ -93,7 +109,26 @@ impl ScanFilter {
     /// [`Misfit`](super::Misfit).
     #[inline]
     pub fn filter_cell(&mut self, cell: &Cell<'_>) -> Judged<ReturnCode> {
+        self.cost += self.answer_cost + self.byte_cost * (cell.key.len() + cell.value.len());
         Sampler::ask(&mut self.sampler, || self.root.filter_cell(cell))
+    }
+
+    /// What its answers cost since this was asked last, in bytes of cells that take as long to read.
+    #[inline]
+    pub fn take_cost(&mut self) -> usize {
+        let measured = self.sampler.as_mut().map_or(0, Sampler::take_cost);
+        std::mem::take(&mut self.cost).max(measured)
+    }
+
+    /// What its answers cost so far.
+    #[inline]
+    pub fn cost(&self) -> usize {
+        self.cost
+    }
+
+    /// Whether single answers take so long that they delay other calls of the thread.
+    pub fn is_slow(&self) -> bool {
+        self.answer_cost >= SLOW_COST || self.sampler.as_ref().is_some_and(Sampler::is_slow)
     }
 
     /// Where to go from the cell that was judged last.

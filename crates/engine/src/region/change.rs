@@ -20,8 +20,11 @@ use crate::error::{Error, Result};
 use crate::nonces::{Claim, Turn};
 use crate::region::Region;
 use crate::region::batch::Batch;
-use crate::region::check::{check_cell, check_row, check_size};
+use crate::region::check::{check_cell, check_filter, check_row, check_size};
 use crate::region::write::{Halt, Published};
+
+/// Elements that the filter of a condition may have.
+const CONDITION_ELEMENTS_MAX: usize = 10_000;
 
 /// What became of a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -212,6 +215,10 @@ impl Region {
         check_row(self, &condition.row)?;
         if let Test::Column(test) = &condition.test {
             self.store_of(&test.family)?;
+        }
+        if let Test::Filter(filter) = &condition.test {
+            // It is judged under the row's lock, where nothing else gets a turn.
+            check_filter(filter, self.options().filter_elements_max.min(CONDITION_ELEMENTS_MAX))?;
         }
         Ok(())
     }

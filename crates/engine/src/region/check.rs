@@ -2,8 +2,9 @@
 
 use bytes::Bytes;
 use cell::cell::ROW_LEN_MAX;
-use cell::mutation::Mutation;
-use cell::{Cell, LATEST_TIMESTAMP};
+use cell::filter::Filter;
+use cell::mutation::{Mutation, MutationKind};
+use cell::{Cell, CellType, LATEST_TIMESTAMP};
 
 use crate::error::{Error, Result};
 use crate::region::Region;
@@ -17,6 +18,27 @@ pub(super) fn check_row(region: &Region, row: &Bytes) -> Result<()> {
         return Err(Error::bad_request(format!("Row length {} is > {ROW_LEN_MAX}", row.len())));
     }
     region.check_contains(row)
+}
+
+/// Regular expressions that a filter may have: each is compiled, which takes time and memory.
+const FILTER_REGEXES_MAX: usize = 1_000;
+
+/// Checks that a filter is not too large to be asked about each cell.
+pub(super) fn check_filter(filter: &Filter, elements_max: usize) -> Result<()> {
+    let size = filter.size();
+    if size.elements > elements_max {
+        return Err(Error::bad_request(format!(
+            "filter with {} elements exceeds limit of {elements_max} elements (grampus.filter.elements.max, grampus.memory)",
+            size.elements
+        )));
+    }
+    if size.regexes > FILTER_REGEXES_MAX {
+        return Err(Error::bad_request(format!(
+            "filter with {} regular expressions exceeds limit of {FILTER_REGEXES_MAX}",
+            size.regexes
+        )));
+    }
+    Ok(())
 }
 
 /// A cell as HBase shows it, whose timestamp may stand for the server's clock.

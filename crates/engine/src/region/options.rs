@@ -20,6 +20,8 @@ pub struct RegionOptions {
     pub cell_bytes_max: u64,
     /// Bytes of one family that one result may have, so of a row that is read in one piece (`hbase.table.max.rowsize`).
     pub row_bytes_max: u64,
+    /// Elements that a filter may have (`grampus.filter.elements.max`).
+    pub filter_elements_max: usize,
     /// Bytes in the log's queue at which writes are refused.
     pub log_queue_bytes_max: u64,
     /// Which files are compacted, and when; families and tables may say otherwise.
@@ -45,6 +47,7 @@ impl Default for RegionOptions {
             block_multiplier: 4,
             cell_bytes_max: 10 << 20,
             row_bytes_max: 1 << 30,
+            filter_elements_max: 100_000,
             log_queue_bytes_max: 256 << 20,
             compaction: SiteSettings::default(),
             blocking_wait: Duration::from_secs(90),

@@ -17,6 +17,7 @@ use hfile::{Block, BlockSource, Miss, Pinned};
 use crate::error::{Error, Result};
 use crate::mvcc::ReadGuard;
 use crate::region::Region;
+use crate::region::check::check_filter;
 use crate::region::write::Halt;
 use crate::scanner::{
     Aim, BlockLoader, CellList, FamilyRules, Keep, Limits, Read, RegionScanner, ResultSink, RowPlan, RowRead,
@@ -83,10 +84,20 @@ impl Region {
         scanner.holds_others_than(self.rules.iter().zip(&self.view.load().stores))
     }
 
+    /// Checks that the filter of a read is not too large.
+    ///
+    /// # Errors
+    /// [`Error::BadRequest`] naming the limit.
+    pub fn check_filter(&self, selection: &CellSelection) -> Result<()> {
+        let filter = selection.filter.as_ref();
+        filter.map_or(Ok(()), |filter| check_filter(filter, self.options().filter_elements_max))
+    }
+
     fn scanner_of(&self, scan: &Scan, view: &RegionView, guard: ReadGuard) -> Result<RegionScanner> {
         for columns in &scan.selection.columns {
             self.store_of(&columns.family)?;
         }
+        self.check_filter(&scan.selection)?;
         let stores = self.rules.iter().zip(&view.stores);
         let now_ms = self.now_ms();
         let scan = cut_to_region(scan, &self.info);
@@ -96,7 +107,7 @@ impl Region {
         if scan.read_point.is_some() {
             scanner.stay_awake();
         }
-        if scan.selection.filter.is_some() {
+        if scan.selection.filter.as_ref().is_some_and(|filter| filter.size().is_random) {
             scanner.seed(&scan, self.services.env.random.next_u64())?;
         }
         scanner.account(self.services.env.clock.clone());

@@ -27,6 +27,21 @@ pub(super) struct Published {
     pub(super) answers: Vec<(usize, KeyValue)>,
 }
 
+/// Mutations that were published and may not be durable yet.
+#[must_use = "nothing is known of the outcome before the end of the batch"]
+pub struct BatchBegun {
+    results: Vec<Result<()>>,
+    // None if none of them was published.
+    seq_id: Option<u64>,
+}
+
+impl BatchBegun {
+    fn fail(&mut self, error: &Error) {
+        let published = self.results.iter_mut().filter(|result| result.is_ok());
+        published.for_each(|result| *result = Err(error.clone()));
+    }
+}
+
 /// Why nothing was published.
 pub(super) enum Halt {
     /// Blocks are to be loaded first.
@@ -59,20 +74,35 @@ impl Region {
     /// For each mutation on its own: [`Error::WrongRegion`], [`Error::NoSuchFamily`], [`Error::BadRequest`]; for all:
     /// [`Error::NotServing`], [`Error::ReadOnly`], [`Error::TooBusy`], [`Error::Log`] (the outcome is not known).
     pub async fn batch(&self, mutations: Vec<Mutation>) -> Vec<Result<()>> {
+        let begun = self.begin_batch(mutations).await;
+        self.end_batch(begun).await
+    }
+
+    /// Publishes mutations as [`Region::batch`] does, without waiting until they are durable: a caller with very many publishes
+    /// them in parts, one after the other, and waits for all together.
+    pub async fn begin_batch(&self, mutations: Vec<Mutation>) -> BatchBegun {
         self.instruments.note_writes(mutations.len() as u64);
         if let Err(error) = self.admit() {
-            return vec![Err(error); mutations.len()];
+            return BatchBegun { results: vec![Err(error); mutations.len()], seq_id: None };
         }
         let mut batch = Batch::for_all(&mutations);
-        let mut results: Vec<Result<()>> =
-            mutations.iter().map(|mutation| batch.add(self, mutation)).collect();
-        if let Err(error) = self.commit(batch).await {
-            results
-                .iter_mut()
-                .filter(|result| result.is_ok())
-                .for_each(|result| *result = Err(error.clone()));
+        let results = mutations.iter().map(|mutation| batch.add(self, mutation)).collect();
+        let mut begun = BatchBegun { results, seq_id: None };
+        match self.publish_loading(batch).await {
+            Ok(seq_id) => begun.seq_id = seq_id,
+            Err(error) => begun.fail(&error),
         }
-        results
+        begun
+    }
+
+    /// Waits until the mutations are durable and visible; the outcome of each.
+    pub async fn end_batch(&self, mut begun: BatchBegun) -> Vec<Result<()>> {
+        if let Some(seq_id) = begun.seq_id
+            && let Err(error) = self.wait_visible(seq_id).await
+        {
+            begun.fail(&error);
+        }
+        begun.results
     }
 
     /// Applies mutations, all or none.
@@ -124,19 +154,26 @@ impl Region {
     }
 
     /// Publishes a batch and waits until it is durable and visible.
-    async fn commit(&self, mut batch: Batch) -> Result<()> {
+    async fn commit(&self, batch: Batch) -> Result<()> {
+        match self.publish_loading(batch).await? {
+            Some(seq_id) => self.wait_visible(seq_id).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Publishes a batch, unless it is empty, and loads the blocks that it depends on.
+    async fn publish_loading(&self, mut batch: Batch) -> Result<Option<u64>> {
         if batch.is_empty() {
-            return Ok(());
+            return Ok(None);
         }
         let mut warm = Vec::new();
-        let seq_id = loop {
+        loop {
             match self.try_publish(&mut batch, &warm) {
-                Ok(published) => break published.seq_id,
+                Ok(published) => return Ok(Some(published.seq_id)),
                 Err(Halt::Cold(miss)) => self.load(miss, &mut warm).await?,
                 Err(Halt::Failed(error)) => return Err(error),
             }
-        };
-        self.wait_visible(seq_id).await
+        }
     }
 
     /// Waits until what was published is durable and visible.

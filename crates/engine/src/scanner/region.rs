@@ -270,6 +270,11 @@ impl RegionScanner {
         self.row_bytes_max = bytes;
     }
 
+    /// Whether its filter takes so long for a cell that it delays other calls of the thread.
+    pub(crate) fn is_slow(&self) -> bool {
+        self.filter.as_ref().is_some_and(|filter| filter.scan.is_slow())
+    }
+
     /// Whether the filter lets nothing pass any more.
     pub fn is_filter_done(&self) -> bool {
         self.filter.as_ref().is_some_and(|filter| filter.scan.is_done())
@@ -624,8 +629,9 @@ impl RegionScanner {
         }
     }
 
-    /// Takes the cost of a cell off the budgets; whether the deadline is over.
+    /// Takes the cost of a cell, and of its filter, off the budgets; whether the deadline is over.
     fn charge(&mut self, cost: usize, limits: &Limits) -> bool {
+        let cost = cost + self.filter.as_mut().map_or(0, |filter| filter.scan.take_cost());
         self.slice_left = self.slice_left.saturating_sub(cost);
         self.clock_left = self.clock_left.saturating_sub(cost);
         if self.clock_left > 0 {

@@ -223,6 +223,7 @@ fn options() -> RegionServerOptions {
         flush_period: Duration::from_secs(3600),
         scanner_lease: Duration::from_secs(60),
         scanners_max: 100,
+        scanner_bytes_max: 1 << 20,
         result_bytes_max: 1 << 20,
         minibatch_changes: 20_000,
         batch_rows_warning: 5000,

@@ -16,6 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base::budget::Share;
+use base::turns;
 use bytes::Bytes;
 use cell::KeyValue;
 use cell::codec::CellBlockReader;
@@ -47,6 +48,10 @@ const ACTIONS_PER_TURN: usize = 256;
 const GETS_TOGETHER_MAX: usize = 128;
 /// Bytes of a small row in an answer. (Answers of 100 rows that grew from nothing were copied four times.)
 const SMALL_ROW_BYTES: usize = 64;
+/// Cells that are published at once: they take about a millisecond.
+const CELLS_AT_ONCE_MAX: usize = 1000;
+/// Bytes by which an answer grows before others have their turn.
+const BYTES_PER_TURN: usize = 256 << 10;
 /// Bytes of changes that are made together, besides their number. Clients gather about this many.
 const GATHERED_BYTES_MAX: usize = 2 << 20;
 
@@ -75,6 +80,7 @@ pub(super) async fn multi(
         block: CellBlock::with_room(rows_read.saturating_mul(SMALL_ROW_BYTES)),
         share: Share::of(server.answers()),
         actions: 0,
+        turn_ends_at: BYTES_PER_TURN,
         looked_at: None,
     };
     let mut response = MultiAnswer::default();
@@ -114,6 +120,8 @@ struct Answering<'a> {
     share: Share,
     // Looked at since others had their turn.
     actions: usize,
+    // Bytes of the answer at which others have theirs.
+    turn_ends_at: usize,
     // The clock, where nothing was done since but taking Gets from the request.
     looked_at: Option<Duration>,
 }
@@ -156,10 +164,11 @@ impl Answering<'_> {
     /// Lets others have their turn, now and then.
     async fn pause(&mut self) {
         self.actions += 1;
-        if self.actions >= ACTIONS_PER_TURN {
+        if self.actions >= ACTIONS_PER_TURN || self.block.len() >= self.turn_ends_at {
             self.actions = 0;
+            self.turn_ends_at = self.block.len() + BYTES_PER_TURN;
             self.looked_at = None;
-            tokio::task::yield_now().await;
+            turns::pause().await;
         }
     }
 
@@ -233,6 +242,9 @@ impl Answering<'_> {
             let (position, part) = part?;
             match part {
                 Part::Get(index, at) => {
+                    if turns::is_abandoned() {
+                        return Err(java_exception(&engine::Error::Abandoned));
+                    }
                     let asked = self.gets.asked(actions.bytes(), at).map_err(malformed)?;
                     self.gather_get(&mut under_way, actions, index.unwrap_or(position), asked).await;
                     self.gather_alike(&mut under_way, &mut parts);
@@ -364,6 +376,10 @@ impl Answering<'_> {
                     answer.push_outcome(index, outcome);
                 }
             }
+            if self.block.len() >= self.turn_ends_at {
+                self.turn_ends_at = self.block.len() + BYTES_PER_TURN;
+                turns::pause().await;
+            }
         }
         drop(reads);
         gets_indexes.clear();
@@ -469,7 +485,10 @@ impl Answering<'_> {
         }
         let timed = Timed::begin(self.server, region, self.context.caller.as_deref());
         let kinds = Kinds::of(&mutations);
-        let outcomes = Box::pin(region.batch(mutations)).await;
+        let outcomes = match mutations.iter().map(|mutation| mutation.cells.len()).sum::<usize>() {
+            ..=CELLS_AT_ONCE_MAX => Box::pin(region.batch(mutations)).await,
+            _ => Box::pin(batch_in_parts(region, mutations)).await,
+        };
         self.looked_at = Some(timed.end_batch(kinds));
         for (index, outcome) in indexes.into_iter().zip(outcomes) {
             match outcome {
@@ -486,6 +505,28 @@ impl Answering<'_> {
         }
         Ok(())
     }
+}
+
+/// Publishes mutations in parts, between which others have their turn; all parts are waited for together.
+async fn batch_in_parts(region: &Region, mutations: Vec<Mutation>) -> Vec<engine::error::Result<()>> {
+    let mut mutations = mutations.into_iter().peekable();
+    let mut parts = Vec::new();
+    while mutations.peek().is_some() {
+        let (mut part, mut cells) = (Vec::new(), 0);
+        while cells < CELLS_AT_ONCE_MAX
+            && let Some(mutation) = mutations.next()
+        {
+            cells += mutation.cells.len().max(1);
+            part.push(mutation);
+        }
+        parts.push(region.begin_batch(part).await);
+        turns::pause().await;
+    }
+    let mut outcomes = Vec::new();
+    for part in parts {
+        outcomes.extend(region.end_batch(part).await);
+    }
+    outcomes
 }
 
 /// What a region's actions are; counted only where a quota asks.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use ::rpc::{Call, CellBlock, ConnectionInfo, Failure, Reply, Service};
-use base::BoxFuture;
+use base::{BoxFuture, turns};
 use bytes::Bytes;
 use cell::codec::Codec;
 use futures_util::TryFutureExt;
@@ -45,8 +45,9 @@ impl Service for ClientRpc {
         let context = context(&call, self.caller.clone());
         let Call { method, param, cells, .. } = call;
         let requests = self.server.requests();
+        let is_long_read = param.len() > LONG_READ_BYTES && matches!(method.as_bytes(), b"Get" | b"Scan");
         // A future for each method, so that a small call does not pay for the largest one's.
-        match method.as_bytes() {
+        let answer = match method.as_bytes() {
             b"Get" => {
                 requests.gets.increment();
                 boxed(async move {
@@ -71,7 +72,8 @@ impl Service for ClientRpc {
             b"Scan" => {
                 requests.scans.increment();
                 boxed(async move {
-                    let (message, cells) = scan::scan(&server, &decode(param)?, context).await?.finish();
+                    let request = scan_request(param)?;
+                    let (message, cells) = scan::scan(&server, &request, context).await?.finish();
                     Ok(Reply { message, cells })
                 })
             }
@@ -83,8 +85,20 @@ impl Service for ClientRpc {
                 let refused = refuse_client(&method, &param);
                 boxed(async move { Err(refused) })
             }
-        }
+        };
+        if is_long_read { away(answer) } else { answer }
     }
+}
+
+/// Bytes of a read's message from which it is decoded on a thread of low priority: it has a large filter, or very many columns.
+const LONG_READ_BYTES: usize = 64 << 10;
+
+/// The answer to a long message, made on a thread of low priority.
+fn away(answer: BoxFuture<'static, Result<Reply, Failure>>) -> BoxFuture<'static, Result<Reply, Failure>> {
+    Box::pin(async move {
+        turns::leave_thread().await;
+        answer.await
+    })
 }
 
 fn boxed(
@@ -115,6 +129,15 @@ fn cell_codec(codec: ::rpc::Codec) -> Codec {
     match codec {
         ::rpc::Codec::KeyValue => Codec::KeyValue,
         ::rpc::Codec::KeyValueWithTags => Codec::KeyValueWithTags,
+    }
+}
+
+/// A scanner that stays open keeps parts of its request, which is copied so that it keeps no other request of the same read.
+fn scan_request(param: Bytes) -> Answer<proto::ScanRequest> {
+    let request: proto::ScanRequest = decode(param.clone())?;
+    match request.scan.is_some() && !request.close_scanner() && param.len() < LONG_READ_BYTES {
+        true => decode(Bytes::copy_from_slice(&param)),
+        false => Ok(request),
     }
 }
 

@@ -5,6 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use base::budget::Held;
 use bytes::{Bytes, BytesMut};
 use cell::query::Scan;
 use engine::Region;
@@ -25,9 +26,20 @@ use crate::server::RegionServer;
 /// The shortest time a call may take before it answers with a heartbeat.
 const TIME_LIMIT_MIN: Duration = Duration::from_millis(10);
 
+/// Bytes of an answer that a client surely takes in a second; Java's clients decode some ten times as many. An answer is no longer
+/// than what this allows in the half of the client's time that reading leaves.
+const BYTES_PER_SECOND: u64 = 8 << 20;
+/// Bytes of an answer that are allowed however little time the client has.
+const TIMED_BYTES_MIN: u64 = 2 << 20;
+
 /// Open scanners up to which each may keep from one call to the next the blocks that it stands on, and what it read ahead: up
 /// to 1 MiB a file. If there are more, all rest between calls.
 const AWAKE_SCANNERS_MAX: usize = 64;
+
+/// Bytes of a scanner itself, and of what it keeps for each family and each column.
+const SCANNER_BYTES: usize = 1 << 10;
+const STORE_BYTES: usize = 1 << 10;
+const QUALIFIER_BYTES: usize = 128;
 
 /// A scanner between calls.
 pub struct OpenScanner {
@@ -36,6 +48,8 @@ pub struct OpenScanner {
     // Bytes of one answer, as the client and the server allow.
     bytes_max: u64,
     wants_cursor: bool,
+    // What it holds between calls, in the server's number of bytes.
+    _held: Held,
 }
 
 impl OpenScanner {
@@ -103,13 +117,17 @@ async fn open(
     if wanted.start_row.is_empty() && wanted.stop_row.is_empty() {
         server.requests().full_scans.increment();
     }
+    region.check_filter(&wanted.selection).map_err(|error| java_exception(&error))?;
+    // Counted before it is built, and until it is dropped.
+    let held = hold(server, memory_of(&wanted, region.family_count(), request.encoded_len()))?;
     let scanner = scanner(&region, &wanted)?;
     let mvcc_read_point = scanner.read_point();
     let bytes_max = match scan.max_result_size() {
         0 => server.options().result_bytes_max,
         wanted => wanted.min(server.options().result_bytes_max),
     };
-    let open = OpenScanner { region, scanner, bytes_max, wants_cursor: scan.need_cursor_result() };
+    let open =
+        OpenScanner { region, scanner, bytes_max, wants_cursor: scan.need_cursor_result(), _held: held };
     let numbered = request.next_call_seq.is_some();
     let id = server.scanners().begin(numbered, server.env().clock.monotonic()).ok_or_else(|| {
         JavaException::io("too many open scanners on this server; close some or try again later")
@@ -119,6 +137,24 @@ async fn open(
     answer.rest.ttl = Some(server.scanners().lease().as_millis() as u32);
     answer.rest.mvcc_read_point = Some(mvcc_read_point);
     Ok(answer)
+}
+
+/// Bytes that an open scanner holds while its client is silent: what it was asked for, which stays where it was received, and
+/// what it keeps for each family, column and filter.
+fn memory_of(scan: &Scan, families: usize, request_len: usize) -> usize {
+    let columns = scan.selection.columns.iter();
+    let qualifiers: usize = columns.map(|columns| columns.qualifiers.as_ref().map_or(0, Vec::len)).sum();
+    let filter = scan.selection.filter.as_ref().map_or(0, |filter| filter.size().memory());
+    SCANNER_BYTES + families * STORE_BYTES + request_len + qualifiers * QUALIFIER_BYTES + filter
+}
+
+/// Holds `bytes` for a scanner, if there is room for one more.
+pub(super) fn hold(server: &RegionServer, bytes: usize) -> Answer<Held> {
+    server.scanner_memory().hold(bytes).ok_or_else(|| {
+        let message =
+            format!("no memory for another scanner of {bytes} bytes; close some or try again later");
+        JavaException::new(class::CALL_QUEUE_TOO_BIG, message)
+    })
 }
 
 /// A client that lost its scanner asks again with the read point that it had, whatever became of the region meanwhile.
@@ -254,6 +290,10 @@ fn limits(
     timeout: Option<Duration>,
 ) -> Limits {
     let partials = request.client_handles_partials();
+    let bytes = match timeout {
+        Some(timeout) if partials => open.bytes_max.min(bytes_in(timeout / 2)),
+        _ => open.bytes_max,
+    };
     let deadline = (partials && request.client_handles_heartbeats()).then(|| {
         let lease = server.scanners().lease();
         let shortest = timeout.map_or(lease, |timeout| timeout.min(lease));
@@ -266,10 +306,16 @@ fn limits(
             0 => u64::MAX,
             rows => u64::from(rows),
         },
-        bytes: open.bytes_max,
+        bytes,
         partials,
         deadline,
     }
+}
+
+/// Bytes of an answer that a client takes in this time.
+fn bytes_in(time: Duration) -> u64 {
+    let bytes = u128::from(BYTES_PER_SECOND) * time.as_millis() / 1000;
+    u64::try_from(bytes).unwrap_or(u64::MAX).max(TIMED_BYTES_MIN)
 }
 
 /// Sets the flags that say how the scan goes on.
@@ -366,6 +412,13 @@ fn refusal(id: u64, request: &proto::ScanRequest, refused: Refused) -> JavaExcep
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_answer_is_as_long_as_its_client_can_take_in_time() {
+        assert_eq!(bytes_in(Duration::from_millis(500)), 4 << 20);
+        assert_eq!(bytes_in(Duration::from_secs(30)), 240 << 20);
+        assert_eq!(bytes_in(Duration::from_millis(1)), 2 << 20);
+    }
 
     #[test]
     fn what_goes_on_within_a_row() {

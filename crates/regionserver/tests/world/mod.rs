@@ -93,6 +93,7 @@ fn options() -> RegionServerOptions {
         flush_period: Duration::from_secs(3600),
         scanner_lease: Duration::from_secs(60),
         scanners_max: 100,
+        scanner_bytes_max: 1 << 20,
         result_bytes_max: 100 << 20,
         batch_rows_warning: 5000,
         minibatch_changes: 20_000,

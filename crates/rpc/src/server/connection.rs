@@ -6,33 +6,34 @@
 //! * no request is begun while more than the soft bound of answers is unread, and no call polled beyond the hard one;
 //! * what is unread is counted in the server's number of bytes for answers, until the socket has it;
 //! * a call that has begun runs to its end, its client there or not, for no write is left half done by a lost socket;
-//! * the thread is given back after [`TURNS_PER_POLL`] turns, however much more there is to read.
+//! * the thread is given back after [`TURN`] of computing, and after [`TURNS_PER_POLL`] turns, however much more there is
+//!   to do. The runtime then looks for other connections' bytes before this one goes on.
 
 use std::borrow::Cow;
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use base::env::{Env, Stream};
 use base::metrics::COUNTING;
-use base::spent;
-use base::{BoxFuture, compression};
-use bytes::Bytes;
+use base::turns::TURN;
+use base::{BoxFuture, spent};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::watch;
 use tracing::{debug, error};
 
-use super::calls::{Begin, Begun, Calls, Done, Work, panicked};
+use super::calls::{Answer, Begin, Begun, Calls, Done, Next as NextCall, Work, panicked};
+use super::compressed::{Compressed, Expanding};
 use super::inbox::{Inbox, Next};
 use super::instruments::{CallCounts, CallSpan};
 use super::observer::{EndedCall, Leaving, Watch, WatchBounds};
 use super::outbox::Outbox;
 use super::pace::Pace;
-use super::{Server, ServerOptions, Shared};
+use super::{Server, ServerOptions, Shared, overloaded};
 use crate::call::{Call, ConnectionInfo, Failure, Service};
-use crate::compressor::Compressor;
 use crate::frame::{BadRequest, Request, RequestHeader};
 use base::budget::Share;
 
@@ -74,6 +75,8 @@ pub(super) async fn serve(
         shared: &server.shared,
         instruments: &server.instruments,
         running: Calls::default(),
+        expanding: info.compressor.map_or_else(Expanding::default, |_| Expanding::possible()),
+        turn_began: None,
         phase: Phase::Open,
         read_at: Duration::ZERO,
         now: Duration::ZERO,
@@ -128,6 +131,10 @@ struct Connection<'a> {
     // What is in `outbox`, in the server's number.
     unread: Share,
     running: Calls,
+    // Whether a cell block is being expanded elsewhere.
+    expanding: Expanding,
+    // When the first work of this poll began.
+    turn_began: Option<Duration>,
     phase: Phase,
     // When the bytes in `inbox` were read.
     read_at: Duration,
@@ -145,6 +152,24 @@ struct Connection<'a> {
     // How long to wait at the close for the client's.
     linger: Duration,
     stopped: BoxFuture<'static, ()>,
+}
+
+/// What a turn came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Moved {
+    /// There may be more to do.
+    Something,
+    /// There is more to do, when others had their turn.
+    TurnOver,
+    /// All waits.
+    Nothing,
+}
+
+/// Polls this task again when the runtime has looked for bytes of all others. Waking the task directly would put it behind
+/// the tasks that are ready already, and the runtime looks for bytes only once in dozens of tasks.
+fn come_back<T>(cx: &mut Context<'_>) -> Poll<T> {
+    let _ = pin!(tokio::task::yield_now()).poll(cx);
+    Poll::Pending
 }
 
 /// One direction, over the time that a client has and over the little it has where memory is tight.
@@ -185,21 +210,33 @@ impl Paces {
 impl Connection<'_> {
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<End> {
         self.running.wake();
+        self.turn_began = None;
         for _ in 0..TURNS_PER_POLL {
             match self.turn(cx) {
-                Ok(true) => {}
-                Ok(false) => return self.poll_idle(cx),
+                Ok(Moved::Something) => {}
+                Ok(Moved::TurnOver) => break,
+                Ok(Moved::Nothing) => return self.poll_idle(cx),
                 Err(end) => return Poll::Ready(end),
             }
         }
-        cx.waker().wake_by_ref();
-        Poll::Pending
+        come_back(cx)
     }
 
-    /// Reads, runs and writes once; whether anything moved.
-    fn turn(&mut self, cx: &mut Context<'_>) -> Result<bool, End> {
-        let read = self.phase == Phase::Open && self.read_requests(cx)?;
-        let finished = self.finish_calls(cx);
+    /// When the turn ends that began at `now`, if none had begun.
+    fn turn_ends(&mut self, now: impl FnOnce() -> Duration) -> Duration {
+        *self.turn_began.get_or_insert_with(now) + TURN
+    }
+
+    /// Reads, runs and writes once.
+    fn turn(&mut self, cx: &mut Context<'_>) -> Result<Moved, End> {
+        let was_expanding = self.expanding.is_under_way();
+        let (read, begins_over) = match self.phase {
+            Phase::Open => self.read_requests(cx)?,
+            Phase::Closing => (false, false),
+        };
+        let (finished, calls_over) = self.finish_calls(begins_over, cx);
+        // Requests that waited for it can be begun.
+        let expanded = was_expanding && !self.expanding.is_under_way();
         let sent_before = self.outbox.sent_bytes();
         let sent = self.outbox.poll_send(&mut self.stream, cx).map_err(|_| End::Lost)?;
         if sent {
@@ -215,7 +252,11 @@ impl Connection<'_> {
             };
             self.leaving.sent(self.outbox.sent_bytes(), self.moved_at, self.options.watch.as_ref());
         }
-        Ok(read || finished || sent)
+        Ok(match read || finished || sent || expanded {
+            _ if begins_over || calls_over => Moved::TurnOver,
+            true => Moved::Something,
+            false => Moved::Nothing,
+        })
     }
 
     /// Nothing moves: waits for the server's stop and for the client's stall, if it may be one.
@@ -262,7 +303,8 @@ impl Connection<'_> {
             return self.in_pace(|it, now| it.sending.judge(now, limit, tight, moved));
         }
         self.sending.rest();
-        if in_frame {
+        // While a block is expanded nothing is read.
+        if in_frame && !self.expanding.is_under_way() {
             let tight = self.shared.requests().is_tight();
             let moved = (self.inbox.read_bytes(), self.inbox.missing_bytes());
             return self.in_pace(|it, now| it.receiving.judge(now, limit, tight, moved));
@@ -290,38 +332,49 @@ impl Connection<'_> {
         }
     }
 
-    /// Begins what was read already, then reads once and begins that; whether any of it happened.
-    fn read_requests(&mut self, cx: &mut Context<'_>) -> Result<bool, End> {
+    /// Begins what was read already, then reads once and begins that; whether any of it happened, and whether the turn ended
+    /// before all of it was begun.
+    fn read_requests(&mut self, cx: &mut Context<'_>) -> Result<(bool, bool), End> {
         // These lay here while the client did not read: it may have given up on them.
-        let begun = self.inbox.in_frame() && self.begin_requests(self.env.clock.monotonic(), cx);
-        if self.phase == Phase::Closing || self.crowded() {
-            return Ok(begun);
+        let (begun, is_over) = match self.inbox.in_frame() {
+            true => self.begin_requests(self.env.clock.monotonic(), cx),
+            false => (false, false),
+        };
+        if is_over || self.phase == Phase::Closing || self.crowded() {
+            return Ok((begun, is_over));
         }
         match self.inbox.poll_read(&mut self.stream, cx) {
-            Poll::Pending => Ok(begun),
+            Poll::Pending => Ok((begun, false)),
             Poll::Ready(Err(_)) => Err(End::Lost),
             Poll::Ready(Ok(0)) => {
+                // As HBase's server, which gives up on calls whose client has closed its side.
+                self.info.presence.leave();
                 self.phase = Phase::Closing;
-                Ok(true)
+                Ok((true, false))
             }
             Poll::Ready(Ok(read)) => {
                 self.instruments.received.add(read as u64);
                 self.read_at = self.env.clock.monotonic();
-                self.begin_requests(self.read_at, cx);
-                Ok(true)
+                let (_, is_over) = self.begin_requests(self.read_at, cx);
+                Ok((true, is_over))
             }
         }
     }
 
-    /// Whether the client leaves too much unread for more to be begun.
+    /// Whether the client leaves too much unread for more to be begun, or a block of it is being expanded.
     fn crowded(&self) -> bool {
-        self.outbox.unsent() > self.options.unsent_bytes_soft_max
+        self.outbox.unsent() > self.options.unsent_bytes_soft_max || self.expanding.is_under_way()
     }
 
-    fn begin_requests(&mut self, now: Duration, cx: &mut Context<'_>) -> bool {
+    /// Whether any was begun, and whether the turn ended before all were.
+    fn begin_requests(&mut self, now: Duration, cx: &mut Context<'_>) -> (bool, bool) {
         let mut any = false;
         self.now = now;
+        let turn_ends = self.turn_ends(|| now);
         while self.phase == Phase::Open && !self.crowded() {
+            if any && self.now >= turn_ends {
+                return (true, true);
+            }
             match self.inbox.next() {
                 Next::Request { request: Ok(request), cost } => self.begin(request, cost, cx),
                 Next::Request { request: Err(bad), cost } => {
@@ -330,7 +383,7 @@ impl Connection<'_> {
                 }
                 Next::NoRoom(header) => {
                     self.shared.count_refused();
-                    self.fail(header.call_id, &self.queue_too_big());
+                    self.fail(header.call_id, &overloaded::queue_too_big(&self.info));
                 }
                 Next::TooBig { header, len } => {
                     self.fail(header.call_id, &self.request_too_big(len));
@@ -341,7 +394,7 @@ impl Connection<'_> {
             }
             any = true;
         }
-        any
+        (any, false)
     }
 
     /// The client's bytes cannot be understood from here on.
@@ -350,7 +403,7 @@ impl Connection<'_> {
         self.linger = LINGER_LIMIT_REFUSED;
     }
 
-    fn begin(&mut self, mut request: Request, mut cost: usize, cx: &mut Context<'_>) {
+    fn begin(&mut self, request: Request, cost: usize, cx: &mut Context<'_>) {
         let RequestHeader { call_id, method, priority, timeout_ms, trace_info, .. } = request.header;
         let timeout = timeout_ms.map(|ms| Duration::from_millis(u64::from(ms)).max(MIN_TIMEOUT));
         let deadline = timeout.map(|timeout| self.read_at + timeout);
@@ -359,8 +412,11 @@ impl Connection<'_> {
             return self.inbox.done(cost);
         }
         let place = match self.shared.answers().left() {
-            0 => Err(self.queue_too_big()),
-            _ => self.shared.admit_call(self.options.calls_max).ok_or_else(|| self.too_many_calls()),
+            0 => Err(overloaded::queue_too_big(&self.info)),
+            _ => {
+                let place = self.shared.admit_call(self.options.calls_max);
+                place.ok_or_else(|| overloaded::too_many_calls(&self.info))
+            }
         };
         let place = match place {
             Ok(place) => place,
@@ -371,20 +427,6 @@ impl Connection<'_> {
             }
         };
         spent::begin(self.now);
-        if let Some(compressor) = self.info.compressor {
-            let clock = &*self.env.clock;
-            match spent::took(spent::Phase::Decode, clock, || self.expand(&request.cells, compressor)) {
-                Ok(cells) => {
-                    cost += cells.len();
-                    request.cells = cells;
-                }
-                Err(failure) => {
-                    self.inbox.done(cost);
-                    self.now = clock.monotonic();
-                    return self.fail(call_id, &failure);
-                }
-            }
-        }
         let begun = Begun {
             call_id,
             method: method.clone(),
@@ -405,43 +447,52 @@ impl Connection<'_> {
             deadline,
             begun: self.now,
         };
-        let service = &self.service;
-        let answer = match catch_unwind(AssertUnwindSafe(|| service.call(call))) {
+        let answer = match catch_unwind(AssertUnwindSafe(|| self.answer(call))) {
             Ok(answer) => answer,
             Err(panic) => Box::pin(std::future::ready(Err(panicked(&begun.method, panic)))),
         };
         let work = Work { call: begun, answer, _place: place };
-        match self.running.begin(work, &self.env.clock, cx) {
+        match self.running.begin(work, self.env, &self.info, cx) {
             Begin::Done(done) => self.finish(done),
             // The next call of the same bytes begins now, and not when this one did.
             Begin::Waits(now) => self.now = now,
         }
     }
 
-    /// Decompresses a cell block, which is admitted for the bytes it has then. It may not have more than a request.
-    fn expand(&mut self, cells: &Bytes, compressor: Compressor) -> Result<Bytes, Failure> {
-        let room = self.inbox.room();
-        let len_max = self.options.max_request_bytes as usize;
-        match compressor.decompress(cells, room.min(len_max)) {
-            Ok(cells) if self.inbox.admit_more(cells.len()) => Ok(cells),
-            Ok(_) => Err(self.queue_too_big()),
-            Err(compression::Error::TooLarge { .. }) if room < len_max => Err(self.queue_too_big()),
-            Err(error) => {
-                let (local, peer) = (self.info.local, self.info.peer.ip());
-                let message = format!("{local} is unable to read call parameter from client {peer}; {error}");
-                Err(Failure::do_not_retry(message))
-            }
-        }
+    fn answer(&self, call: Call) -> Answer {
+        let Some(compressor) = self.info.compressor else { return self.service.call(call) };
+        let compressed = Compressed {
+            env: self.env.clone(),
+            compressor,
+            requests: self.shared.requests().clone(),
+            limit: self.options.max_request_bytes as usize,
+            expanding: self.expanding.clone(),
+        };
+        Box::pin(compressed.call(self.service.clone(), call))
     }
 
-    fn finish_calls(&mut self, cx: &mut Context<'_>) -> bool {
+    /// Whether any ended or had its turn, and whether the turn ended before all had theirs. If requests took all of the turn,
+    /// calls have half a turn more: a client that never stops sending must not keep its own calls from ending.
+    fn finish_calls(&mut self, begins_over: bool, cx: &mut Context<'_>) -> (bool, bool) {
+        if self.running.is_empty() {
+            return (false, false);
+        }
+        let env = self.env;
+        let turn_ends = match begins_over {
+            true => self.now + TURN / 2,
+            false => self.turn_ends(|| env.clock.monotonic()),
+        };
         let mut any = false;
         while self.outbox.unsent() <= self.options.unsent_bytes_hard_max {
-            let Poll::Ready(Some(done)) = self.running.poll_next(cx) else { break };
-            self.finish(done);
+            match self.running.poll_next(env, &self.info, turn_ends, cx) {
+                NextCall::Done(done) => self.finish(done),
+                NextCall::Again => {}
+                NextCall::Nothing => break,
+                NextCall::TurnOver => return (any, true),
+            }
             any = true;
         }
-        any
+        (any, false)
     }
 
     fn finish(&mut self, Done { call, outcome, was_ready }: Done) {
@@ -452,14 +503,7 @@ impl Connection<'_> {
             failure = Some(failed.class.clone());
         }
         let unsent_before = self.outbox.unsent();
-        match self.info.compressor {
-            // What it takes to compress an answer is work, too; of a call that was ready all is.
-            Some(_) if !was_ready => {
-                let push = || self.outbox.push(call.call_id, outcome, self.info.compressor);
-                spent::took(spent::Phase::Work, &*self.env.clock, push);
-            }
-            _ => self.outbox.push(call.call_id, outcome, self.info.compressor),
-        }
+        self.outbox.push(call.call_id, outcome);
         // At once: the service has given back what it took, and others must not take it too.
         self.unread.set(self.outbox.unsent());
         if !COUNTING {
@@ -538,20 +582,6 @@ impl Connection<'_> {
         }
     }
 
-    fn queue_too_big(&self) -> Failure {
-        self.overloaded("is hbase.ipc.server.max.callqueue.size too small?")
-    }
-
-    fn too_many_calls(&self) -> Failure {
-        self.overloaded("too many items queued ?")
-    }
-
-    fn overloaded(&self, why: &str) -> Failure {
-        let message = format!("Call queue is full on {}, {why}", self.info.local);
-        let class = "org.apache.hadoop.hbase.CallQueueTooBigException";
-        Failure { server_overloaded: true, ..Failure::new(class, message) }
-    }
-
     fn request_too_big(&self, len: u32) -> Failure {
         let message = format!(
             "RPC data length of {len} received from {} is greater than max allowed {}. Set \
@@ -583,11 +613,19 @@ impl Connection<'_> {
         }
         drop(self.stream);
         self.leaving.lost(self.env.clock.monotonic(), self.options.watch.as_ref());
-        let running = &mut self.running;
+        self.info.presence.leave();
+        let (running, env, info) = (&mut self.running, self.env, &self.info);
         let drained = poll_fn(|cx| {
             running.wake();
-            while std::task::ready!(running.poll_next(cx)).is_some() {}
-            Poll::Ready(())
+            let turn_ends = env.clock.monotonic() + TURN;
+            loop {
+                match running.poll_next(env, info, turn_ends, cx) {
+                    NextCall::Done(_) | NextCall::Again => {}
+                    NextCall::TurnOver => return come_back(cx),
+                    NextCall::Nothing if running.is_empty() => return Poll::Ready(()),
+                    NextCall::Nothing => return Poll::Pending,
+                }
+            }
         });
         if self.env.timeout(self.options.drain_limit, drained).await.is_none() {
             error!(peer = %self.info.peer, calls = self.running.len(), "calls of a lost connection do not end; dropped");

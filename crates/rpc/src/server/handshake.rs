@@ -10,7 +10,7 @@ use base::env::Stream;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::Server;
-use crate::call::{ConnectionInfo, Service};
+use crate::call::{ConnectionInfo, Presence, Service};
 use crate::compressor::Compressor;
 use crate::header::{Codec, ConnectionHeader, HEADER_LEN_MAX};
 use crate::preamble::{self, PREAMBLE_LEN, Preamble};
@@ -35,7 +35,7 @@ pub(super) enum Opened {
     Answered,
 }
 
-/// Why a connection was closed, of which all but a compressor's refusal is not answered.
+/// Why a connection was closed. What its header asks for and is not here is answered.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Refusal {
     #[error("the connection was lost: {0}")]
@@ -127,8 +127,17 @@ async fn read_header(
     // As in HBase, which does not count the preamble.
     server.instruments().received.add((size_of::<u32>() + len) as u64);
     let accepted = accept_header(server, ConnectionHeader::decode(&bytes)?, peer, local);
-    if let Err(Refusal::Compressor(class)) = &accepted {
-        answer_and_close(stream, &preamble::unsupported_compressor(class)).await?;
+    let answer = match &accepted {
+        Err(Refusal::Compressor(class)) => Some(preamble::unsupported_compressor(class)),
+        Err(Refusal::Codec(class)) => Some(preamble::refused_header("UnsupportedCellCodecException", class)),
+        Err(Refusal::Service(name)) => {
+            let name = name.as_deref().unwrap_or("no service is named");
+            Some(preamble::refused_header("UnknownServiceException", name))
+        }
+        _ => None,
+    };
+    if let Some(answer) = answer {
+        answer_and_close(stream, &answer).await?;
     }
     accepted
 }
@@ -160,6 +169,7 @@ fn accept_header(
         version: header.version,
         codec,
         compressor,
+        presence: Presence::default(),
     };
     Ok(Opened::Serving { service, info: Arc::new(info) })
 }

@@ -95,16 +95,6 @@ impl Inbox {
         self.share.give(cost);
     }
 
-    /// Bytes that [`admit_more`](Self::admit_more) would admit now.
-    pub(super) fn room(&self) -> usize {
-        self.share.left_large()
-    }
-
-    /// Admits `bytes` more for a request that was taken; `false` if there is no room.
-    pub(super) fn admit_more(&mut self, bytes: usize) -> bool {
-        self.share.take_large(bytes)
-    }
-
     /// Takes the next frame from what was read.
     pub(super) fn next(&mut self) -> Next {
         self.skip();

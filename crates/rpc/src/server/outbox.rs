@@ -12,7 +12,6 @@ use bytes::{Buf, Bytes, BytesMut};
 use tokio::io::AsyncWrite;
 
 use crate::call::{Failure, Reply};
-use crate::compressor::Compressor;
 use crate::frame::{self, ExceptionResponse};
 use crate::pieces;
 
@@ -44,20 +43,10 @@ impl Outbox {
         self.sent_bytes
     }
 
-    /// Adds the answer to a call, its cells compressed if so agreed.
-    pub(super) fn push(
-        &mut self,
-        call_id: u32,
-        outcome: Result<Reply, Failure>,
-        compressor: Option<Compressor>,
-    ) {
+    /// Adds the answer to a call.
+    pub(super) fn push(&mut self, call_id: u32, outcome: Result<Reply, Failure>) {
         match outcome {
-            Ok(mut reply) => {
-                if let Some(compressor) = compressor {
-                    reply.cells = compressor.compress(&reply.cells.into_bytes()).into();
-                }
-                self.push_reply(call_id, reply);
-            }
+            Ok(reply) => self.push_reply(call_id, reply),
             Err(failure) => self.push_failure(call_id, &failure),
         }
     }

@@ -107,9 +107,35 @@ impl Server {
 
     /// The same with variables.
     pub fn start_in(data: &Path, arguments: &[&str], variables: &[(&str, &str)]) -> Server {
+        Server::start_by(&grampus, data, arguments, variables)
+    }
+
+    /// Starts a server that may have so many files open.
+    pub fn start_limited(data: &Path, files: u32) -> Server {
+        let limited = || {
+            let of = grampus();
+            let mut command = Command::new("sh");
+            command.args(["-c", &format!("ulimit -n {files}; exec \"$0\" \"$@\"")]).arg(of.get_program());
+            for (name, value) in of.get_envs() {
+                match value {
+                    Some(value) => command.env(name, value),
+                    None => command.env_remove(name),
+                };
+            }
+            command
+        };
+        Server::start_by(&limited, data, &[], &[])
+    }
+
+    fn start_by(
+        program: &dyn Fn() -> Command,
+        data: &Path,
+        arguments: &[&str],
+        variables: &[(&str, &str)],
+    ) -> Server {
         for _ in 0..OFFSETS_MAX {
             let offset = free_offset();
-            let mut server = Server::spawn(data, offset, arguments, variables);
+            let mut server = Server::spawn(program(), data, offset, arguments, variables);
             if server.wait_ready() {
                 return server;
             }
@@ -119,9 +145,15 @@ impl Server {
         panic!("ports are taken faster than a server starts");
     }
 
-    fn spawn(data: &Path, offset: u16, arguments: &[&str], variables: &[(&str, &str)]) -> Server {
+    fn spawn(
+        mut program: Command,
+        data: &Path,
+        offset: u16,
+        arguments: &[&str],
+        variables: &[(&str, &str)],
+    ) -> Server {
         let errors = data.with_extension("stderr");
-        let mut child = grampus()
+        let mut child = program
             .arg("start")
             .arg("--data")
             .arg(data)

@@ -20,6 +20,8 @@ const PATIENCE: Duration = Duration::from_secs(120);
 /// An open connection to the region server.
 pub struct Connection {
     pub stream: TcpStream,
+    /// How long the client waits, as its requests say.
+    pub timeout_ms: Option<u32>,
     next_call_id: u32,
 }
 
@@ -64,7 +66,7 @@ impl Connection {
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(PATIENCE))?;
         stream.set_write_timeout(Some(PATIENCE))?;
-        Ok(Connection { stream, next_call_id: 0 })
+        Ok(Connection { stream, timeout_ms: None, next_call_id: 0 })
     }
 
     /// A request's frame up to its cells, which are to follow.
@@ -75,6 +77,7 @@ impl Connection {
             method: method.into(),
             request_param: true,
             cell_block_len: u32::try_from(cells_len).unwrap(),
+            timeout_ms: self.timeout_ms,
             ..RequestHeader::default()
         };
         let mut out = BytesMut::new();

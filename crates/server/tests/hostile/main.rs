@@ -12,6 +12,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod connection;
+mod sustained;
 mod table;
 mod watch;
 

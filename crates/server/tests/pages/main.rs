@@ -31,7 +31,7 @@ fn get(port: u16, path: &str) -> (String, String, String) {
 fn get_as(port: u16, path: &str, accept: &str) -> (String, String, String) {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
-    write!(stream, "GET {path} HTTP/1.0\r\nHost: test\r\nAccept: {accept}\r\n\r\n").unwrap();
+    write!(stream, "GET {path} HTTP/1.0\r\nHost: localhost\r\nAccept: {accept}\r\n\r\n").unwrap();
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer).unwrap();
     let answer = text(&answer);

@@ -109,6 +109,7 @@ mod tests {
                 version: None,
                 codec: None,
                 compressor: None,
+                presence: Default::default(),
             }),
             trace_info: Default::default(),
             priority: 0,

@@ -50,6 +50,8 @@ classes! {
     CALL_QUEUE_TOO_BIG = "CallQueueTooBigException", overloaded;
     /// The call was dropped from the queue.
     CALL_DROPPED = "CallDroppedException", overloaded;
+    /// The client has gone: what is left of its call is not carried out.
+    CALLER_DISCONNECTED = "ipc.CallerDisconnectedException", retry;
     /// A quota is used up; the message says how long to wait.
     RPC_THROTTLING = "quotas.RpcThrottlingException", retry;
     /// The answer of a multi grew too large and this action was not run.

@@ -8,8 +8,11 @@ use proto::filter_list::Operator;
 use super::{comparator, fuzzy, not_taken, ranges, simple_name, unknown_class};
 use crate::convert::Refused;
 
-/// A filter from its message, with at most `depth` filters within each other.
-pub(super) fn filter(filter: &proto::Filter, depth: usize) -> Result<Filter, Refused> {
+/// A filter from its message, with at most `depth` filters within each other and `left` in all.
+pub(super) fn filter(filter: &proto::Filter, depth: usize, left: &mut usize) -> Result<Filter, Refused> {
+    *left = left
+        .checked_sub(1)
+        .ok_or_else(|| not_taken(format!("filter exceeds limit of {} elements", super::ELEMENTS_MAX)))?;
     let Some(depth) = depth.checked_sub(1) else {
         return Err(not_taken("filters are nested too deeply"));
     };
@@ -18,25 +21,26 @@ pub(super) fn filter(filter: &proto::Filter, depth: usize) -> Result<Filter, Ref
         return Err(unknown_class(&filter.name));
     };
     match name {
-        "FilterList" => list(&message(bytes)?, depth),
-        "FilterWrapper" => self::filter(&message::<proto::FilterWrapper>(bytes)?.filter, depth),
+        "FilterList" => list(&message(bytes)?, depth, left),
+        "FilterWrapper" => self::filter(&message::<proto::FilterWrapper>(bytes)?.filter, depth, left),
         "SkipFilter" => {
-            Ok(Filter::Skip(Box::new(self::filter(&message::<proto::SkipFilter>(bytes)?.filter, depth)?)))
+            let inner = message::<proto::SkipFilter>(bytes)?.filter;
+            Ok(Filter::Skip(Box::new(self::filter(&inner, depth, left)?)))
         }
         "WhileMatchFilter" => {
             let inner = message::<proto::WhileMatchFilter>(bytes)?.filter;
-            Ok(Filter::WhileMatch(Box::new(self::filter(&inner, depth)?)))
+            Ok(Filter::WhileMatch(Box::new(self::filter(&inner, depth, left)?)))
         }
         _ => leaf(name, bytes).unwrap_or_else(|| Err(unknown_class(&filter.name))),
     }
 }
 
-fn list(message: &proto::FilterList, depth: usize) -> Result<Filter, Refused> {
+fn list(message: &proto::FilterList, depth: usize, left: &mut usize) -> Result<Filter, Refused> {
     let operator = match message.operator() {
         Operator::MustPassAll => ListOperator::MustPassAll,
         Operator::MustPassOne => ListOperator::MustPassOne,
     };
-    let filters = message.filters.iter().map(|inner| filter(inner, depth)).collect::<Result<_, _>>()?;
+    let filters = message.filters.iter().map(|inner| filter(inner, depth, left)).collect::<Result<_, _>>()?;
     Ok(Filter::List { operator, filters })
 }
 

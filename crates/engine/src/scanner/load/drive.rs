@@ -1,6 +1,7 @@
 //! Driving a scanner: loading what it misses, with breaks in which others have their turn.
 
 use base::spent::{self, Use};
+use base::turns;
 use hfile::Stop;
 
 use crate::error::{Error, Result};
@@ -13,7 +14,7 @@ use crate::scanner::sink::{Limits, Progress, ResultSink, Room, Stopped};
 /// bytes were reached.
 ///
 /// # Errors
-/// [`Error::NoRoom`] if the sink has no more room and what it has cannot be cut; [`Error::RowTooBig`].
+/// [`Error::Abandoned`] if the client of the call has gone. [`Error::NoRoom`] if the sink has no more room and what it has cannot be cut; [`Error::RowTooBig`].
 /// [`Error::Corrupt`], [`Error::Fs`], [`Error::Unsupported`]: the scanner cannot go on. A result may be half written. The
 /// same for [`Error::BadRequest`]: the filter met what it cannot judge.
 pub async fn drive(
@@ -22,6 +23,9 @@ pub async fn drive(
     sink: &mut dyn ResultSink,
 ) -> Result<Progress> {
     let (seen_before, _) = scanner.rows_seen_and_returned();
+    if scanner.is_slow() {
+        turns::leave_thread().await;
+    }
     let driven = drive_on(scanner, limits, sink).await;
     spent::used(Use::Rows, scanner.rows_seen_and_returned().0 - seen_before);
     driven
@@ -32,6 +36,7 @@ async fn drive_on(
     limits: &mut Limits,
     sink: &mut dyn ResultSink,
 ) -> Result<Progress> {
+    let mut is_away = scanner.is_slow();
     loop {
         match scanner.next(limits, sink) {
             Ok(Progress { stopped: Stopped::Slice, .. }) => {
@@ -44,7 +49,14 @@ async fn drive_on(
                 if !goes_on {
                     return Err(Error::NoRoom { bytes: sink.bytes() });
                 }
-                tokio::task::yield_now().await;
+                match scanner.is_slow() && !is_away {
+                    true => turns::leave_thread().await,
+                    false => turns::pause().await,
+                }
+                is_away |= scanner.is_slow();
+                if turns::is_abandoned() {
+                    return Err(Error::Abandoned);
+                }
             }
             Ok(progress) => return scanner.refused().map_or(Ok(progress), Err),
             Err(Stop::Failed(error)) => {

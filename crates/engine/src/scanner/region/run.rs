@@ -99,6 +99,11 @@ impl RegionScanner {
             else {
                 return Walked::Left;
             };
+            if self.filter.as_ref().is_some_and(|filter| filter.scan.cost() > SLICE_BYTES) {
+                // Others are to have their turn within the row, and in all that follow.
+                self.walks = false;
+                return Walked::Left;
+            }
             if let Step::Written(bytes) = step {
                 self.result.cells += 1;
                 self.result.bytes += bytes as u64 + 4;

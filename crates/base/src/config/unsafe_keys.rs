@@ -1,0 +1,170 @@
+//! HBase's keys that promise safety, or say where data is, and that this server does not honour. A server that ignored one
+//! of them would be less safe than its operator believes, or serve other data; so it does not start.
+
+/// A key, or with `*` in it many of one form, and what takes its place.
+pub(super) struct UnsafeKey {
+    pub(super) pattern: &'static str,
+    /// Values with which the key asks for nothing; compared without regard to case. An empty value never does.
+    pub(super) neutral: &'static [&'static str],
+    /// What the operator would believe to have.
+    pub(super) promise: &'static str,
+}
+
+const OFF: &[&str] = &["false"];
+const NONE: &[&str] = &[];
+/// Endpoints that are always there.
+const SERVED: &[&str] = &[
+    "org.apache.hadoop.hbase.coprocessor.AggregateImplementation",
+    "org.apache.hadoop.hbase.coprocessor.MultiRowMutationEndpoint",
+];
+
+/// All of them, in the order of the documentation.
+pub(super) const UNSAFE_KEYS: &[UnsafeKey] = &[
+    UnsafeKey {
+        pattern: "hbase.security.authentication",
+        neutral: &["simple"],
+        promise: "clients prove who they are",
+    },
+    UnsafeKey {
+        pattern: "hadoop.security.authentication",
+        neutral: &["simple"],
+        promise: "clients prove who they are",
+    },
+    UnsafeKey { pattern: "hbase.security.authorization", neutral: OFF, promise: "users need permissions" },
+    UnsafeKey { pattern: "hadoop.security.authorization", neutral: OFF, promise: "users need permissions" },
+    UnsafeKey {
+        pattern: "hbase.security.exec.permission.checks",
+        neutral: OFF,
+        promise: "endpoints need permissions",
+    },
+    UnsafeKey { pattern: "hbase.superuser", neutral: NONE, promise: "administration is for some users only" },
+    UnsafeKey {
+        pattern: "hbase.rpc.protection",
+        neutral: &["authentication"],
+        promise: "calls are signed or encrypted",
+    },
+    UnsafeKey {
+        pattern: "hbase.rpc.crypto.encryption.aes.enabled",
+        neutral: OFF,
+        promise: "calls are encrypted",
+    },
+    UnsafeKey { pattern: "hbase.server.netty.tls.enabled", neutral: OFF, promise: "calls are encrypted" },
+    UnsafeKey { pattern: "hbase.client.netty.tls.enabled", neutral: OFF, promise: "calls are encrypted" },
+    UnsafeKey { pattern: "hbase.rpc.tls.*", neutral: OFF, promise: "calls are encrypted" },
+    UnsafeKey { pattern: "hbase.ssl.enabled", neutral: OFF, promise: "status pages are encrypted" },
+    UnsafeKey { pattern: "hadoop.ssl.enabled", neutral: OFF, promise: "status pages are encrypted" },
+    UnsafeKey {
+        pattern: "hbase.security.authentication.ui",
+        neutral: &["simple"],
+        promise: "readers of status pages prove who they are",
+    },
+    UnsafeKey {
+        pattern: "hbase.security.authentication.spnego.*",
+        neutral: NONE,
+        promise: "readers of status pages prove who they are",
+    },
+    UnsafeKey {
+        pattern: "hbase.thrift.ssl.enabled",
+        neutral: OFF,
+        promise: "the Thrift gateway is encrypted",
+    },
+    UnsafeKey {
+        pattern: "hbase.thrift.security.qop",
+        neutral: NONE,
+        promise: "the Thrift gateway is protected",
+    },
+    UnsafeKey { pattern: "hbase.rest.ssl.enabled", neutral: OFF, promise: "the REST gateway is encrypted" },
+    UnsafeKey {
+        pattern: "hbase.rest.authentication.type",
+        neutral: &["simple"],
+        promise: "users of the REST gateway prove who they are",
+    },
+    UnsafeKey {
+        pattern: "hbase.coprocessor.*.classes",
+        neutral: SERVED,
+        promise: "coprocessors check or change what clients do",
+    },
+    UnsafeKey { pattern: "hbase.crypto.*", neutral: OFF, promise: "data on disk is encrypted" },
+    UnsafeKey {
+        pattern: "hbase.regionserver.wal.encryption",
+        neutral: OFF,
+        promise: "logs on disk are encrypted",
+    },
+    UnsafeKey {
+        pattern: "hbase.regionserver.hlog.encryption",
+        neutral: OFF,
+        promise: "logs on disk are encrypted",
+    },
+    UnsafeKey {
+        pattern: "hbase.zookeeper.property.ssl.*",
+        neutral: OFF,
+        promise: "ZooKeeper connections are encrypted",
+    },
+    UnsafeKey {
+        pattern: "hbase.zookeeper.property.secureClientPort",
+        neutral: NONE,
+        promise: "ZooKeeper connections are encrypted",
+    },
+    UnsafeKey {
+        pattern: "hbase.cluster.distributed",
+        neutral: OFF,
+        promise: "several servers hold the data",
+    },
+    UnsafeKey { pattern: "hbase.wal.dir", neutral: NONE, promise: "logs are in a directory of their own" },
+    UnsafeKey { pattern: "hbase.replication", neutral: OFF, promise: "writes are replicated" },
+    UnsafeKey {
+        pattern: "hbase.replication.bulkload.enabled",
+        neutral: OFF,
+        promise: "bulk loads are replicated",
+    },
+    UnsafeKey { pattern: "hbase.replication.cluster.id", neutral: NONE, promise: "writes are replicated" },
+    UnsafeKey {
+        pattern: "hbase.region.replica.replication.enabled",
+        neutral: OFF,
+        promise: "regions have replicas",
+    },
+    UnsafeKey { pattern: "hbase.meta.replica.count", neutral: &["1"], promise: "hbase:meta has replicas" },
+    UnsafeKey { neutral: NONE, promise: "logs are kept for others" },
+    UnsafeKey { neutral: NONE, promise: "files are kept for others" },
+    UnsafeKey { pattern: "hbase.quota.default.*", neutral: NONE, promise: "users have a default quota" },
+];
+
+/// The entry for `key`, if it asks for what this server does not do.
+pub(super) fn promise_of(key: &str, value: &str) -> Option<&'static UnsafeKey> {
+    let asks = |entry: &&UnsafeKey| {
+        let is_neutral = |part: &str| entry.neutral.iter().any(|neutral| neutral.eq_ignore_ascii_case(part));
+        matches(entry.pattern, key) && !value.split(',').map(str::trim).all(is_neutral)
+    };
+    let is_empty = value.trim().is_empty();
+    (!is_empty).then(|| UNSAFE_KEYS.iter().find(asks)).flatten()
+}
+
+fn matches(pattern: &str, key: &str) -> bool {
+    match pattern.split_once('*') {
+        None => pattern == key,
+        Some((start, end)) => {
+            key.len() >= start.len() + end.len() && key.starts_with(start) && key.ends_with(end)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_that_ask_for_nothing_are_accepted() {
+        for entry in UNSAFE_KEYS {
+            let key = entry.pattern.replace('*', "region");
+            assert!(promise_of(&key, "").is_none(), "{key}");
+            for neutral in entry.neutral {
+                assert!(promise_of(&key, neutral).is_none(), "{key} = {neutral}");
+                assert!(promise_of(&key, &neutral.to_uppercase()).is_none(), "{key} = {neutral}");
+            }
+            assert!(promise_of(&key, "something").is_some(), "{key}");
+        }
+        assert!(promise_of("hbase.coprocessor.master.classes", "a.B").is_some());
+        assert!(promise_of("hbase.coprocessor.enabled", "true").is_none());
+        assert!(promise_of("hbase.security.authentications", "kerberos").is_none());
+    }
+}

@@ -17,6 +17,17 @@ const SERVED: &[&str] = &[
     "org.apache.hadoop.hbase.coprocessor.AggregateImplementation",
     "org.apache.hadoop.hbase.coprocessor.MultiRowMutationEndpoint",
 ];
+/// HBase's own cleaners of old logs: they delete by age alone, and keep nothing for others.
+const LOG_CLEANERS: &[&str] = &[
+    "org.apache.hadoop.hbase.master.cleaner.TimeToLiveLogCleaner",
+    "org.apache.hadoop.hbase.master.cleaner.TimeToLiveProcedureWALCleaner",
+    "org.apache.hadoop.hbase.master.cleaner.TimeToLiveMasterLocalStoreWALCleaner",
+];
+/// HBase's own cleaners of archived files: they delete by age alone, and keep nothing for others.
+const FILE_CLEANERS: &[&str] = &[
+    "org.apache.hadoop.hbase.master.cleaner.TimeToLiveHFileCleaner",
+    "org.apache.hadoop.hbase.master.cleaner.TimeToLiveMasterLocalStoreHFileCleaner",
+];
 
 /// All of them, in the order of the documentation.
 pub(super) const UNSAFE_KEYS: &[UnsafeKey] = &[
@@ -124,8 +135,16 @@ pub(super) const UNSAFE_KEYS: &[UnsafeKey] = &[
         promise: "regions have replicas",
     },
     UnsafeKey { pattern: "hbase.meta.replica.count", neutral: &["1"], promise: "hbase:meta has replicas" },
-    UnsafeKey { neutral: NONE, promise: "logs are kept for others" },
-    UnsafeKey { neutral: NONE, promise: "files are kept for others" },
+    UnsafeKey {
+        pattern: "hbase.master.logcleaner.plugins",
+        neutral: LOG_CLEANERS,
+        promise: "logs are kept for others",
+    },
+    UnsafeKey {
+        pattern: "hbase.master.hfilecleaner.plugins",
+        neutral: FILE_CLEANERS,
+        promise: "files are kept for others",
+    },
     UnsafeKey { pattern: "hbase.quota.default.*", neutral: NONE, promise: "users have a default quota" },
 ];
 

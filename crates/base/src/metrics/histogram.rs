@@ -189,6 +189,9 @@ impl Histogram {
         let counts = now.iter().enumerate().map(|(bucket, now)| (bucket, seen.since(bucket, *now)));
         let counts: Vec<(u16, u32)> =
             counts.filter(|(_, count)| *count > 0).map(|(bucket, count)| (bucket as u16, count)).collect();
+        // A thread may note values after the sum was read and before its counts are, so sum and counts may be apart. An
+        // interval without counts has no place for a sum: the next one with values has it.
+        let sum = if counts.is_empty() { seen.sum } else { sum };
         let interval = Interval::of(counts, sum.wrapping_sub(seen.sum), min, max);
         let count = seen.count + interval.count();
         *seen = Seen { counts: now, count, sum, interval: Arc::new(interval) };
@@ -440,9 +443,23 @@ mod tests {
                 look();
             }
         });
+        // The last look may have seen counts before their sum: that sum comes with the next value.
+        histogram.record(100);
         look();
-        assert_eq!((count, sum.round(), max), (240_000, 24_120_000.0, 101));
-        assert_eq!((histogram.count(), histogram.sum()), (240_000, 24_120_000));
+        assert_eq!((count, sum.round(), max), (240_001, 24_120_100.0, 101));
+        assert_eq!((histogram.count(), histogram.sum()), (240_001, 24_120_100));
+    }
+
+    #[test]
+    fn a_sum_that_is_seen_before_its_counts_comes_with_the_next_value() {
+        let histogram = histogram_of([100]);
+        histogram.roll();
+        histogram.seen().sum -= 60;
+        histogram.roll();
+        assert_eq!(histogram.interval().count(), 0);
+        histogram.record(40);
+        histogram.roll();
+        assert_eq!((histogram.interval().count(), histogram.interval().mean()), (1, 100.0));
     }
 
     #[test]

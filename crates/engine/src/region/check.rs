@@ -3,8 +3,8 @@
 use bytes::Bytes;
 use cell::cell::ROW_LEN_MAX;
 use cell::filter::Filter;
-use cell::mutation::{Mutation, MutationKind};
-use cell::{Cell, CellType, LATEST_TIMESTAMP};
+use cell::mutation::Mutation;
+use cell::{Cell, LATEST_TIMESTAMP};
 
 use crate::error::{Error, Result};
 use crate::region::Region;

@@ -199,6 +199,7 @@ impl World {
             version: Some(rpc::ClientVersion { major: 2, minor: 5, text: "2.5.10".into() }),
             codec: Some(codec),
             compressor: None,
+            presence: rpc::Presence::default(),
         };
         let call = rpc::Call {
             method: Method::of_static(method),

@@ -27,7 +27,7 @@ pub struct Image {
     pub rows: BTreeMap<String, Vec<Vec<u8>>>,
     /// What a client reads from it.
     pub content: Content,
-    /// Encoded names of regions, and what a region is: its table and start key.
+    /// Encoded names of regions, and the start key of each.
     pub regions: BTreeMap<String, Region>,
     /// What the server logs at a start without damage, in masked lines.
     pub usual: Vec<String>,
@@ -36,7 +36,6 @@ pub struct Image {
 /// A region as the test knows it.
 #[derive(Clone, Debug)]
 pub struct Region {
-    pub table: String,
     pub start: String,
     pub is_split_parent: bool,
 }
@@ -187,7 +186,7 @@ impl Image {
         for entry in fs::read_dir(halves).unwrap() {
             let name = entry.unwrap().file_name().into_string().unwrap();
             if !name.starts_with('.') && !self.regions.contains_key(&name) {
-                let region = Region { table: "halves".into(), start: String::new(), is_split_parent: true };
+                let region = Region { start: String::new(), is_split_parent: true };
                 self.regions.insert(name, region);
             }
         }
@@ -215,7 +214,7 @@ async fn regions(client: &client::Client) -> BTreeMap<String, Region> {
     for table in TABLES {
         for region in client.admin().regions(&TableName::parse(table).unwrap()).await.unwrap() {
             let start = String::from_utf8(region.start_key.to_vec()).unwrap();
-            let known = Region { table: table.into(), start, is_split_parent: false };
+            let known = Region { start, is_split_parent: false };
             regions.insert(region.encoded_name(), known);
         }
     }
@@ -225,7 +224,7 @@ async fn regions(client: &client::Client) -> BTreeMap<String, Region> {
 fn shell(server: &Server, dir: &TempDir, commands: &str) {
     let file = dir.join("commands");
     fs::write(&file, commands).unwrap();
-    let output = server.shell_command(&[file.to_str().unwrap()]).output().unwrap();
+    let output = server.shell_command(&["-f", file.to_str().unwrap()]).output().unwrap();
     assert!(output.status.success(), "{}\n{}", text(&output.stdout), text(&output.stderr));
 }
 

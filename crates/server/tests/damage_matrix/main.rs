@@ -42,8 +42,11 @@ use probe::Outcome;
 
 /// One damage to one file, and its outcome.
 pub struct Cell {
+    /// The file.
     pub target: Target,
+    /// What was done to it.
     pub harm: Harm,
+    /// What a start on it and a client's calls gave.
     pub outcome: Outcome,
 }
 

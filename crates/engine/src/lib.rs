@@ -7,6 +7,7 @@
 //! * [`mvcc`], [`row_locks`]: the order of writes, and what may be read;
 //! * [`nonces`]: what was carried out already, for clients that ask again;
 //! * [`replay`]: edits of a log that are not in files yet;
+//! * [`salvage`]: opening a region without damaged files, when their loss is accepted;
 //! * [`compaction`]: which files are compacted;
 //! * [`instruments`]: what is counted of regions, tables and the server;
 //! * [`budget`], [`chores`]: memory of memstores, the wish to be flushed, and who follows it.
@@ -35,6 +36,7 @@ pub mod recovery;
 pub mod region;
 pub mod replay;
 pub mod row_locks;
+pub mod salvage;
 pub mod scanner;
 pub mod split;
 pub mod store;

@@ -21,6 +21,7 @@ mod encode;
 mod figures;
 mod files;
 mod flush;
+mod inventory;
 mod open;
 mod options;
 mod output;
@@ -49,7 +50,7 @@ use wal::marker::MarkedRegion;
 pub use change::Changed;
 pub use compact::{CompactionKind, Pace, Selected, Unhurried};
 pub use figures::{RegionFigures, StoreFigures};
-pub(crate) use files::open_files;
+pub(crate) use files::{open_files, open_listed};
 pub use flush::Flushed;
 pub use open::Opening;
 pub(crate) use open::recovered_edits;
@@ -135,6 +136,8 @@ pub struct Region {
     // Read as long as a compaction runs; a close waits for its end.
     compactions_run: tokio::sync::RwLock<()>,
     archiving: tokio::sync::Mutex<()>,
+    // The inventory on disk, if it is known.
+    recorded: tokio::sync::Mutex<Option<layout::Inventory>>,
     // Compacted away, in their directories until no view holds them: index of the store and file.
     retired: Mutex<Vec<(usize, Arc<StoreFile>)>>,
     // Names that may be in a store's directory although no view has the file: index of the store and name.

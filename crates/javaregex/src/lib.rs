@@ -1,11 +1,11 @@
 //! Regular expressions as `java.util.regex` of Java 17 has them, searched in bounded time.
 //!
 //! HBase's clients send expressions of Java's grammar, so what matches must be what Java matches,
-//! accidents included. An expression is parsed as Java parses it ([`parse`]) and then searched for by one
+//! accidents included. An expression is parsed as Java parses it (`parse`) and then searched for by one
 //! of two engines:
 //!
-//! * [`linear`]: the `regex` crate, for expressions without look-around, back references and the like;
-//! * [`matcher`]: a backtracking matcher that follows Java's, in a limited number of steps.
+//! * `linear`: the `regex` crate, for expressions without look-around, back references and the like;
+//! * `matcher`: a backtracking matcher that follows Java's, in a limited number of steps.
 //!
 //! Canonical equivalence (`CANON_EQ`) is not supported. Nothing here knows what is searched for.
 

@@ -10,8 +10,8 @@ use fs::{FilePath, FileSystem};
 use crate::{Result, RootDir, corrupt, file};
 
 impl RootDir {
-    /// Moves store files of a family of a region to the archive; those that are there already stay there. When this
-    /// returns, they are there even after a power cut.
+    /// Takes store files of a family out of a region's inventory and moves them to the archive; those that are there
+    /// already stay there. When this returns, they are there even after a power cut.
     ///
     /// # Errors
     /// [`Error::Corrupt`](crate::Error::Corrupt) if the archive has another file of that name; what the file system
@@ -23,6 +23,10 @@ impl RootDir {
         family: &[u8],
         names: &[&str],
     ) -> Result<()> {
+        if names.is_empty() {
+            return Ok(());
+        }
+        self.forget_files(fs, region, family, names).await?;
         let from = self.family_dir(region, family);
         move_files(fs, &from, &self.archive_family_dir(region, family), names).await
     }
@@ -39,6 +43,7 @@ impl RootDir {
         family: &[u8],
     ) -> Result<()> {
         let dir = self.family_dir(region, family);
+        self.forget_family(fs, region, family).await?;
         move_all(fs, &dir, &self.archive_family_dir(region, family)).await?;
         fs.delete(&dir).await?;
         match fs.sync_dir(&dir.parent()).await {

@@ -80,7 +80,8 @@ impl RootDir {
         fs.delete(&staged).await?;
         stage_region(fs, &staged_table, table, &daughter.info).await?;
         if daughter.max_seq_id > 0 {
-            write_max_seq_id_in(fs, &staged.join(region::RECOVERED_EDITS), daughter.max_seq_id).await?;
+            write_max_seq_id_in(fs, &staged.join(region::RECOVERED_EDITS), daughter.max_seq_id, Bytes::new())
+                .await?;
         }
         let mut dirs: Vec<FilePath> = Vec::new();
         for (family, share) in &daughter.files {

@@ -8,6 +8,7 @@
 //! * [`descriptor`]: table descriptors; [`region`]: `.regioninfo` and sequence id files;
 //! * [`table`]: making, listing and removing tables; [`store`]: names and lists of store files;
 //! * [`link`]: files that two tables have; [`mod@reference`]: files that two regions have a part of each;
+//! * [`inventory`]: which store files a region must have;
 //! * [`daughter`]: regions made of the files of others; [`snapshot`]: which files a table had at a moment;
 //! * [`archive`]: files that nobody needs go there, none is deleted in place; [`cleaning`]: which of them may be removed.
 //!
@@ -19,6 +20,7 @@ pub mod daughter;
 pub mod descriptor;
 mod file;
 pub mod identity;
+pub mod inventory;
 pub mod link;
 pub mod reference;
 pub mod region;
@@ -28,6 +30,7 @@ pub mod store;
 pub mod table;
 
 pub use identity::Identity;
+pub use inventory::Inventory;
 pub use link::FileLink;
 pub use reference::Reference;
 pub use root::RootDir;

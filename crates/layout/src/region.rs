@@ -7,6 +7,7 @@ use fs::{FilePath, FileSystem};
 use proto::magic::{with_magic_delimited, without_magic_delimited};
 use tracing::warn;
 
+use crate::inventory::Inventory;
 use crate::{Result, RootDir, corrupt, file};
 
 pub(crate) const INFO_FILE: &str = ".regioninfo";
@@ -98,41 +99,63 @@ impl RootDir {
     /// # Errors
     /// What the file system said.
     pub async fn read_max_seq_id(&self, fs: &dyn FileSystem, region: &RegionInfo) -> Result<u64> {
-        let entries = file::list(fs, &self.recovered_edits_dir(region)).await?;
-        Ok(entries.iter().filter_map(|entry| parse_seq_id(&entry.name)).max().unwrap_or(0))
+        let ids = seq_id_files(fs, &self.recovered_edits_dir(region)).await?;
+        Ok(ids.last().map_or(0, |(id, _)| *id))
     }
 
-    /// Keeps `seq_id` as the highest one that a region used, and removes lower ones.
+    /// Keeps `seq_id` as the highest one that a region used, with the region's inventory, and removes lower ones. `false`
+    /// if that id or a higher one was there already: its inventory stays as it was.
     ///
     /// # Errors
-    /// What the file system said; the region's highest id is then the old or the new one.
+    /// What the file system said; the region's highest id and its inventory are then the old or the new ones.
     pub async fn write_max_seq_id(
         &self,
         fs: &dyn FileSystem,
         region: &RegionInfo,
         seq_id: u64,
-    ) -> Result<()> {
-        write_max_seq_id_in(fs, &self.recovered_edits_dir(region), seq_id).await
+        inventory: &Inventory,
+    ) -> Result<bool> {
+        write_max_seq_id_in(fs, &self.recovered_edits_dir(region), seq_id, inventory.encode()).await
     }
 }
 
-/// Keeps `seq_id` as the highest one, in a directory that may lie anywhere.
-pub(crate) async fn write_max_seq_id_in(fs: &dyn FileSystem, dir: &FilePath, seq_id: u64) -> Result<()> {
+/// Keeps `seq_id` as the highest one, in a directory that may lie anywhere; whether a file with `content` was made for it.
+pub(crate) async fn write_max_seq_id_in(
+    fs: &dyn FileSystem,
+    dir: &FilePath,
+    seq_id: u64,
+    content: Bytes,
+) -> Result<bool> {
     fs.make_dirs(dir).await?;
-    let ids: Vec<(u64, String)> = file::list(fs, dir)
-        .await?
-        .into_iter()
-        .filter_map(|entry| Some((parse_seq_id(&entry.name)?, entry.name)))
-        .collect();
-    if !ids.iter().any(|(id, _)| *id >= seq_id) {
-        file::write(fs, &dir.join(&format!("{seq_id}{SEQ_ID_SUFFIX}")), Bytes::new()).await?;
+    let ids = seq_id_files(fs, dir).await?;
+    let is_new = ids.last().is_none_or(|(id, _)| *id < seq_id);
+    if is_new {
+        file::write(fs, &dir.join(&seq_id_file_name(seq_id)), content).await?;
         fs.sync_dir(dir).await?;
     }
-    let highest = ids.iter().map(|(id, _)| *id).max().unwrap_or(0).max(seq_id);
+    let highest = ids.last().map_or(seq_id, |(id, _)| seq_id.max(*id));
     for (_, name) in ids.iter().filter(|(id, _)| *id < highest) {
         fs.delete(&dir.join(name)).await?;
     }
-    Ok(())
+    Ok(is_new)
+}
+
+/// The sequence id files in a directory, the highest last.
+async fn seq_id_files(fs: &dyn FileSystem, dir: &FilePath) -> Result<Vec<(u64, String)>> {
+    let entries = file::list(fs, dir).await?.into_iter();
+    let mut ids: Vec<(u64, String)> =
+        entries.filter_map(|entry| Some((parse_seq_id(&entry.name)?, entry.name))).collect();
+    ids.sort_unstable();
+    Ok(ids)
+}
+
+/// The name of the file with the highest sequence id in a directory.
+pub(crate) async fn highest_seq_id_file(fs: &dyn FileSystem, dir: &FilePath) -> Result<Option<String>> {
+    Ok(seq_id_files(fs, dir).await?.pop().map(|(_, name)| name))
+}
+
+fn seq_id_file_name(seq_id: u64) -> String {
+    format!("{seq_id}{SEQ_ID_SUFFIX}")
 }
 
 /// Writes a region's `.regioninfo` into its directory, whose name is not synced.

@@ -130,26 +130,29 @@ impl RootDir {
         let dir = self.family_dir(region, family);
         let mut files = Vec::new();
         for status in file::list(fs, &dir).await? {
-            let path = dir.join(&status.name);
             if status.is_dir && status.name == ".filelist" {
                 let what = "the FILE store file tracker".to_string();
-                return Err(Error::Unsupported { file: path, what });
+                return Err(Error::Unsupported { file: dir.join(&status.name), what });
             }
             if !status.is_dir {
-                files.extend(self.listed(fs, region, family, path, status).await?);
+                files.extend(self.list_store_file(fs, region, family, status).await?);
             }
         }
         Ok(files)
     }
 
-    async fn listed(
+    /// One store file of a family of a region; `None` for an empty file or another name, with a warning.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] for a link or a reference to a file that is gone.
+    pub async fn list_store_file(
         &self,
         fs: &dyn FileSystem,
         region: &RegionInfo,
         family: &[u8],
-        path: FilePath,
         status: FileStatus,
     ) -> Result<Option<ListedFile>> {
+        let path = self.family_dir(region, family).join(&status.name);
         let (file, reference) = match StoreFileName::parse(&status.name) {
             Some(StoreFileName::Own { bulk_load_seq_id }) if status.len > 0 => {
                 let (len, modified_ms, target) = (status.len, status.modified_ms, path.clone());

@@ -125,7 +125,8 @@ impl RootDir {
             for region in regions {
                 let seq_id = self.read_max_seq_id(fs, region).await?;
                 let dir = self.staged_table_dir(&table.name).join(&region.encoded_name());
-                region::write_max_seq_id_in(fs, &dir.join(region::RECOVERED_EDITS), seq_id).await?;
+                region::write_max_seq_id_in(fs, &dir.join(region::RECOVERED_EDITS), seq_id, Bytes::new())
+                    .await?;
             }
             file::write(fs, &staged, Bytes::new()).await?;
             fs.sync_dir(&staged.parent()).await?;

@@ -16,7 +16,7 @@ use cell::region::RegionInfo;
 use cell::schema::{FamilyDescriptor, TableDescriptor, TableName};
 use fs::memory::MemoryFs;
 use fs::{Error, FilePath, FileReader, FileStatus, FileSystem, FileWriter, Result, Storage, Sync};
-use layout::RootDir;
+use layout::{Inventory, RootDir};
 
 /// Images that are looked at for each step.
 const IMAGES: u64 = 40;
@@ -251,11 +251,36 @@ async fn a_new_root_directory_can_always_be_opened_again() {
 async fn sequence_ids_never_go_back() {
     let region = &regions()[0];
     cut_everywhere(
-        async |fs| root().write_max_seq_id(fs, region, 5).await.unwrap(),
-        async |fs| root().write_max_seq_id(fs, region, 9).await,
+        async |fs| assert!(root().write_max_seq_id(fs, region, 5, &Inventory::default()).await.unwrap()),
+        async |fs| root().write_max_seq_id(fs, region, 9, &Inventory::default()).await.map(drop),
         async |image, done| {
             let id = root().read_max_seq_id(image, region).await.unwrap();
             assert!(id == 9 || (!done && id == 5), "{id}");
+        },
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn no_file_of_an_inventory_is_missing_while_files_are_archived() {
+    let region = &regions()[0];
+    let dir = root().family_dir(region, b"cf1");
+    cut_everywhere(
+        async |fs| {
+            let mut inventory = Inventory::default();
+            for file in ["aa", "bb"] {
+                fs.put(&dir.join(file), file);
+                inventory.add(b"cf1", file);
+            }
+            root().write_max_seq_id(fs, region, 5, &inventory).await.unwrap();
+        },
+        async |fs| root().archive_store_files(fs, region, b"cf1", &["aa"]).await,
+        async |image, done| {
+            let inventory = root().read_inventory(image, region).await.unwrap().unwrap();
+            for file in inventory.of_family(b"cf1") {
+                assert!(image.stat(&dir.join(file)).await.unwrap().is_some(), "{file}");
+            }
+            assert!(!done || inventory.of_family(b"cf1").eq(["bb"]));
         },
     )
     .await;

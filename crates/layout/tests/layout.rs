@@ -13,7 +13,7 @@ use cell::schema::{FamilyDescriptor, TableDescriptor, TableName};
 use fs::local::LocalFs;
 use fs::memory::MemoryFs;
 use fs::{FilePath, FileSystem};
-use layout::{Error, Identity, RootDir};
+use layout::{Error, Identity, Inventory, RootDir};
 
 /// Changes of a descriptor that is read meanwhile.
 const REPLACED: usize = 300;
@@ -109,7 +109,7 @@ async fn tables_are_made_listed_and_archived() {
     let (region, name) = (&regions()[0], "00ff");
     fs.put(&root.family_dir(region, b"cf1").join(name), "content");
     fs.put(&root.family_tmp_dir(region, b"cf1").join("aa"), "half a file");
-    root.write_max_seq_id(&fs, region, 9).await.unwrap();
+    root.write_max_seq_id(&fs, region, 9, &Inventory::default()).await.unwrap();
     for _ in 0..2 {
         root.archive_table(&fs, &table_name()).await.unwrap();
         assert!(!exists(&fs, &root.table_dir(&table_name())).await);
@@ -280,9 +280,31 @@ async fn the_highest_sequence_id_is_kept() {
     fs.put(&dir.join("7_seqid"), "");
     fs.put(&dir.join("0000000000000000012"), "edits");
     for (id, highest) in [(9, 9), (30, 30), (12, 30), (30, 30)] {
-        root.write_max_seq_id(&fs, region, id).await.unwrap();
+        root.write_max_seq_id(&fs, region, id, &Inventory::default()).await.unwrap();
         assert_eq!(root.read_max_seq_id(&fs, region).await.unwrap(), highest);
     }
     let names: Vec<String> = fs.list(&dir).await.unwrap().into_iter().map(|status| status.name).collect();
     assert_eq!(names, ["0000000000000000012", "30.seqid"]);
+}
+
+#[tokio::test]
+async fn archived_files_leave_the_inventory_first() {
+    let fs = MemoryFs::new();
+    let (root, region) = (root(), &regions()[0]);
+    let mut inventory = Inventory::default();
+    for (family, file) in [("cf1", "aa"), ("cf1", "bb"), ("cf2", "cc")] {
+        inventory.add(family.as_bytes(), file);
+        fs.put(&root.family_dir(region, family.as_bytes()).join(file), file);
+    }
+    root.write_inventory(&fs, region, Some(&inventory)).await.unwrap();
+    assert_eq!(root.read_inventory(&fs, region).await.unwrap(), None, "it was never opened");
+    assert!(root.write_max_seq_id(&fs, region, 3, &inventory).await.unwrap());
+    assert_eq!(root.read_inventory(&fs, region).await.unwrap(), Some(inventory));
+    root.archive_store_files(&fs, region, b"cf1", &["aa"]).await.unwrap();
+    let left = root.read_inventory(&fs, region).await.unwrap().unwrap();
+    assert_eq!(left.of_family(b"cf1").collect::<Vec<_>>(), ["bb"]);
+    root.archive_family(&fs, region, b"cf2").await.unwrap();
+    let left = root.read_inventory(&fs, region).await.unwrap().unwrap();
+    assert_eq!(left.of_family(b"cf2").count(), 0);
+    assert_eq!(root.read_max_seq_id(&fs, region).await.unwrap(), 3);
 }

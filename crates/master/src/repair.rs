@@ -11,6 +11,7 @@ use wire::exception::{Answer, JavaException};
 use wire::meta::TableState;
 
 use crate::assignment::RegionState;
+use crate::context::Context;
 use crate::inspection;
 use crate::integrity::{Fault, shown_range};
 use crate::master::Master;
@@ -115,13 +116,22 @@ fn status(master: &Master) -> String {
         .map(|(region, failure)| {
             let (table, encoded) = (&region.table, region.encoded_name());
             let (range, reason) = (shown_range(&region.range()), &failure.reason);
-            format!("table {table}: region {encoded} {range} cannot be opened: {reason}")
+            let remedy = if failure.is_damage { format!(": {}", remedy(region)) } else { String::new() };
+            format!("table {table}: region {encoded} {range} cannot be opened: {reason}{remedy}")
         })
         .collect();
     lines.extend(context.integrity.faults().iter().map(|fault| format!("{fault}: {}", fault.remedy())));
     lines
         .extend(context.integrity.refused().iter().map(|edit| format!("refused edit of hbase:meta: {edit}")));
     shown(lines, "no faults")
+}
+
+/// What an operator can do about a region with damaged files.
+pub(crate) fn remedy(region: &RegionInfo) -> String {
+    let encoded = region.encoded_name();
+    format!(
+        "restore the file from a backup, or accept the loss of its rows by `grampus repair region {encoded}`"
+    )
 }
 
 /// Creates an empty region for each hole; a line for each.
@@ -141,26 +151,36 @@ async fn holes(master: &Master) -> Answer<Vec<String>> {
     Ok(lines)
 }
 
-/// Gives a region whose directory is missing an empty one.
+/// Opens a region without what it has lost: one whose directory is missing gets an empty one, one with damaged or
+/// missing store files is opened without them.
 async fn accept_loss(master: &Master, encoded: &str) -> Answer<String> {
     let context = master.context();
     let found = context.assignment.find(encoded);
     let (region, state) = found.ok_or_else(|| crate::refusal::unknown_region(encoded.as_bytes()))?;
-    let dir = context.tables.root().region_dir(&region);
-    let is_missing = context.tables.fs().stat(&dir).await.map_err(|error| failed(error.into()))?.is_none();
-    if !is_missing || matches!(state, RegionState::Open(_)) {
-        return Err(JavaException::do_not_retry(format!(
-            "region {encoded} has its directory {dir}; only a region that lost it can be created empty"
-        )));
+    if let RegionState::Open(_) | RegionState::Split = state {
+        return Err(JavaException::do_not_retry(format!("region {encoded} is {state}: it needs no repair")));
     }
+    let (root, fs) = (context.tables.root(), context.tables.fs());
+    let dir = root.region_dir(&region);
+    let is_missing = fs.stat(&dir).await.map_err(|error| failed(error.into()))?.is_none();
+    let lost =
+        if is_missing { "all rows of its files".to_string() } else { lost_files(context, &region).await? };
     run(master, Work::CreateRegion(region.clone())).await?;
     inspection::run(master).await;
     let range = shown_range(&region.range());
-    info!(table = %region.table, region = encoded, "the loss of a region's directory was accepted by an operator");
-    Ok(format!(
-        "table {}: region {encoded} {range} has an empty directory; the rows of its files are lost",
-        region.table
-    ))
+    info!(table = %region.table, region = encoded, lost, "a loss was accepted by an operator");
+    Ok(format!("table {}: region {encoded} {range} is opened without what it lost: {lost}", region.table))
+}
+
+/// Sets the damaged files of a region aside; which are lost.
+async fn lost_files(context: &Context, region: &RegionInfo) -> Answer<String> {
+    let table = context.tables.descriptor(&region.table);
+    let table = table.ok_or_else(|| crate::refusal::table_not_found(&region.table))?;
+    let (root, fs) = (context.tables.root(), context.tables.fs());
+    let lost = engine::salvage::accept_loss(fs, root, region, &table).await;
+    let lost = lost.map_err(|error| JavaException::io(error.to_string()))?;
+    let names: Vec<String> = lost.iter().map(ToString::to_string).collect();
+    Ok(if names.is_empty() { "no file".into() } else { names.join(", ") })
 }
 
 /// Adds the region of a directory that `hbase:meta` does not know.

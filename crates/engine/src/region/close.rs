@@ -84,7 +84,7 @@ impl Region {
         // All of it is in files. Forgotten rather than noted as flushed: where a snapshot is restored, the region comes
         // back with lower sequence ids, and its new edits must not count as flushed.
         self.services.log.forget(&self.encoded);
-        self.services.root.write_max_seq_id(&*self.services.fs, &self.info, seq_id).await?;
+        self.record_seq_id(seq_id).await?;
         self.archive_retired().await;
         self.evict_at_close();
         Ok(())

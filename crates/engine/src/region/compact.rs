@@ -199,6 +199,7 @@ impl Region {
         let outputs = self.move_outputs_in(at, outputs).await?;
         self.log_compaction(at, inputs, &outputs).await?;
         self.publish_compaction(at, inputs, &outputs)?;
+        self.record_new_files().await;
         self.counters.compactions.fetch_add(1, Relaxed);
         let work = CompactionWork {
             is_major: selected.choice.is_major,
@@ -477,7 +478,15 @@ impl Region {
     pub async fn archive_retired(&self) {
         // One at a time; a file counts as retired until it is gone, so that every output made meanwhile lists it.
         let _one = self.archiving.lock().await;
-        for (at, file) in self.unheld() {
+        let unheld = self.unheld();
+        if unheld.is_empty() {
+            return;
+        }
+        if let Err(error) = self.record_files().await {
+            warn!(region = %self.name, %error, "the inventory could not be written; compacted files are archived later");
+            return;
+        }
+        for (at, file) in unheld {
             let family = &self.families()[at].name;
             let services = &self.services;
             match services.root.archive_store_files(&*services.fs, &self.info, family, &[file.name()]).await {

@@ -46,7 +46,7 @@ async fn open_file(
 
 /// Opens one file of a store; one that moves to the archive meanwhile, because it is that of a region that is served or
 /// goes, is looked for again.
-async fn open_listed(
+pub(crate) async fn open_listed(
     fs: &dyn FileSystem,
     root: &RootDir,
     cached: Option<Cached<'_>>,
@@ -68,7 +68,8 @@ async fn open_listed(
 /// no block of them is cached.
 ///
 /// # Errors
-/// As [`Reader::open`]: a file that cannot be opened keeps the whole store from being served.
+/// As [`Reader::open`]; [`Error::Corrupt`] if a file of the region's inventory is missing. A file that cannot be opened
+/// keeps the whole store from being served.
 pub(crate) async fn open_files(
     fs: &dyn FileSystem,
     root: &RootDir,
@@ -84,9 +85,11 @@ pub(crate) async fn open_files(
         files.iter().flat_map(|file| file.reader().info().compacted_files.iter().cloned()).collect();
     let (gone, kept): (Vec<_>, Vec<_>) =
         files.into_iter().partition(|file| replaced.iter().any(|name| name == file.name()));
-    let names: Vec<&str> = gone.iter().map(|file| file.name()).collect();
-    if let Err(error) = root.archive_store_files(fs, info, family, &names).await {
-        warn!(region = %info.encoded_name(), ?names, %error,
+    let gone: Vec<&str> = gone.iter().map(|file| file.name()).collect();
+    let kept_names: Vec<&str> = kept.iter().map(|file| file.name()).collect();
+    root.check_whole(fs, info, family, &kept_names, &gone).await?;
+    if let Err(error) = root.archive_store_files(fs, info, family, &gone).await {
+        warn!(region = %info.encoded_name(), names = ?gone, %error,
             "compacted files could not be archived; tried again at the next open");
     }
     Ok(kept)

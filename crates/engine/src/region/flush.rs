@@ -183,14 +183,16 @@ impl Region {
         let (memstore_cells, memstore_bytes) = self.snapshot_size();
         let files = self.snapshots_to_files(pending.seq_id).await?;
         let made = files.iter().flatten().count();
+        if made > 0 {
+            self.record_new_files().await;
+        }
         let families = self.families_of(&files);
         self.log_marker(|_, now_ms| self.marked.flush(FlushStep::Commit, pending.seq_id, &families, now_ms))
             .await?;
         if pending.is_whole {
             if made == 0 {
                 // No file says that these ids were used, and the log that does may go now.
-                let services = &self.services;
-                services.root.write_max_seq_id(&*services.fs, &self.info, pending.seq_id).await?;
+                self.record_seq_id(pending.seq_id).await?;
             }
             self.note_flushed(pending.seq_id);
         }

@@ -1,9 +1,10 @@
 //! Opening: files, then what the logs have beyond them, then the sequence ids.
 //!
 //! 1. leftovers of unfinished flushes and compactions are removed; a file under its own name is complete;
-//! 2. files that another one says it replaces are dropped;
+//! 2. files that another one says it replaces are dropped; files of the inventory that are missing are an error;
 //! 3. edits of logs and of `recovered.edits` that no file holds go into memory, and to files when that gets large;
-//! 4. sequence ids go on behind all that were ever used, and the log is told that the region is open.
+//! 4. sequence ids go on behind all that were ever used, the files go into the inventory, and the log is told that the
+//!    region is open.
 //!
 //! Logs that were replayed stay needed until the region is flushed; that is for whoever adopted them. What came from
 //! `recovered.edits` is flushed before the region serves, because those files are removed.
@@ -76,7 +77,8 @@ impl Region {
         }
         let seq_id_file = services.root.read_max_seq_id(&*fs, &info).await?;
         entries.check(stores.iter().map(StoreView::max_file_seq_id).min().unwrap_or(0))?;
-        let region = Region::new(services, info, table, families, stores);
+        let inventory = services.root.read_inventory(&*fs, &info).await?;
+        let region = Region::new(services, info, table, families, stores, inventory);
         let replayed = region.replay(&mut *entries).await?.max(region.replay_recovered_edits().await?);
         let last_used = region.last_used_seq_id(replayed, seq_id_file);
         region.begin(last_used, replayed).await?;
@@ -97,6 +99,7 @@ impl Region {
         table: Arc<TableDescriptor>,
         families: Vec<FamilyDescriptor>,
         stores: Vec<StoreView>,
+        inventory: Option<layout::Inventory>,
     ) -> Arc<Region> {
         let instruments = services.instruments.of_region(&info.table, services.env.clock.monotonic());
         let full_name = info.name();
@@ -131,6 +134,7 @@ impl Region {
             compacting: compact::none_in_progress(families.len()),
             compactions_run: tokio::sync::RwLock::default(),
             archiving: tokio::sync::Mutex::default(),
+            recorded: tokio::sync::Mutex::new(inventory),
             name: full_name.escape_ascii().to_string().into(),
             services,
             info,
@@ -244,7 +248,7 @@ impl Region {
     /// Begins to serve behind the sequence id `last_used`.
     async fn begin(&self, last_used: u64, replayed: u64) -> Result<()> {
         let open_seq_id = last_used + 1;
-        self.services.root.write_max_seq_id(&*self.services.fs, &self.info, last_used).await?;
+        self.record_seq_id(last_used).await?;
         self.mvcc.begin(open_seq_id);
         self.open_seq_id.store(open_seq_id, Ordering::Relaxed);
         if self.view.load().stores.iter().all(|store| store.active.is_empty()) {

@@ -337,7 +337,8 @@ fn a_region_that_closes_is_written_to_until_little_is_left_to_flush() {
             one(region, put(row, &megabytes(7))).await.unwrap();
         }
         let second = Duration::from_secs(1);
-        faulty.add(Rule::new(Fault::Delay(second)).on(Operation::Create).at("data/default"));
+        let scratch = format!("data/default/t/{}/.tmp/f", region_info().encoded_name());
+        faulty.add(Rule::new(Fault::Delay(second)).on(Operation::Create).at(&scratch));
         let writing = async {
             env.clock.sleep(second / 2).await;
             one(region, put("b", &megabytes(6))).await.expect("during the first flush");

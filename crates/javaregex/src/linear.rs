@@ -4,7 +4,7 @@
 //! [accepts](Linear::accepts).
 
 use regex::{Regex, RegexBuilder};
-use regex_syntax::hir::{Class, ClassUnicode, ClassUnicodeRange, Hir, Look, Repetition};
+use regex_syntax::hir::{Capture, Class, ClassUnicode, ClassUnicodeRange, Hir, HirKind, Look, Repetition};
 
 use crate::node::{Expr, Fold, Greed, Group, Node, REPEATS_MAX, Repeat};
 use crate::parse::Parse;
@@ -105,8 +105,13 @@ impl Translator {
 
 const LINE_ENDS: &[(u32, u32)] = &[(0xa, 0xa), (0xd, 0xd), (0x85, 0x85), (0x2028, 0x2029)];
 
-/// Whether it is lazy does not matter: only whether something matches does.
+/// Whether it is lazy does not matter: only whether something matches does. A repetition is put into a group, because
+/// regex-syntax prints an optional `a+` as `a+?`.
 fn repeated(hir: Hir, repeat: Repeat) -> Hir {
+    let hir = match hir.kind() {
+        HirKind::Repetition(_) => Hir::capture(Capture { index: 1, name: None, sub: Box::new(hir) }),
+        _ => hir,
+    };
     Hir::repetition(Repetition {
         min: repeat.min as u32,
         max: (repeat.max != REPEATS_MAX).then_some(repeat.max as u32),

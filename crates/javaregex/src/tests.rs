@@ -29,6 +29,8 @@ fn expressions_mean_what_they_mean_in_java() {
         ("(?<n>a)\\k<n>", DOTALL, "aa", true),
         ("(?i)(a)\\1", DOTALL, "aA", true),
         ("a*+a", DOTALL, "aaa", false),
+        ("^b(a+)??$", DOTALL, "b", true),
+        ("^b((?:a?b){1,}){0,2}$", DOTALL, "b", true),
         ("(?>a*)a", DOTALL, "aaa", false),
         ("(?:a|ab)++c", DOTALL, "abc", false),
         ("^[a-z&&[^bc]]$", DOTALL, "b", false),

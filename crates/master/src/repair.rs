@@ -163,13 +163,18 @@ async fn accept_loss(master: &Master, encoded: &str) -> Answer<String> {
     let (root, fs) = (context.tables.root(), context.tables.fs());
     let dir = root.region_dir(&region);
     let is_missing = fs.stat(&dir).await.map_err(|error| failed(error.into()))?.is_none();
-    let lost =
-        if is_missing { "all rows of its files".to_string() } else { lost_files(context, &region).await? };
+    let what = match is_missing {
+        true => "has an empty directory; the rows of its files are lost".to_string(),
+        false => {
+            let files = lost_files(context, &region).await?;
+            format!("is opened without these files, whose rows are lost: {files}")
+        }
+    };
     run(master, Work::CreateRegion(region.clone())).await?;
     inspection::run(master).await;
     let range = shown_range(&region.range());
-    info!(table = %region.table, region = encoded, lost, "a loss was accepted by an operator");
-    Ok(format!("table {}: region {encoded} {range} is opened without what it lost: {lost}", region.table))
+    info!(table = %region.table, region = encoded, what, "a loss was accepted by an operator");
+    Ok(format!("table {}: region {encoded} {range} {what}", region.table))
 }
 
 /// Sets the damaged files of a region aside; which are lost.
@@ -180,7 +185,7 @@ async fn lost_files(context: &Context, region: &RegionInfo) -> Answer<String> {
     let lost = engine::salvage::accept_loss(fs, root, region, &table).await;
     let lost = lost.map_err(|error| JavaException::io(error.to_string()))?;
     let names: Vec<String> = lost.iter().map(ToString::to_string).collect();
-    Ok(if names.is_empty() { "no file".into() } else { names.join(", ") })
+    Ok(if names.is_empty() { "none".into() } else { names.join(", ") })
 }
 
 /// Adds the region of a directory that `hbase:meta` does not know.

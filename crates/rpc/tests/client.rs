@@ -85,9 +85,11 @@ async fn a_lost_connection_fails_its_calls_and_takes_no_more() {
         .await
         .unwrap();
     let error = unknown.call(request("Echo", "")).await.unwrap_err();
-    assert!(matches!(error, Error::Lost(_)), "{error}");
-    assert!(unknown.is_lost());
-    assert!(matches!(unknown.call(request("Echo", "")).await, Err(Error::Lost(_))));
+    let Error::Remote(exception) = &error else { panic!("{error}") };
+    assert!(exception.class.ends_with("FatalConnectionException"), "{}", exception.class);
+    assert!(error.to_string().contains("UnknownServiceException: NoSuchService"), "{error}");
+    support::eventually(&harness.env, || unknown.is_lost()).await;
+    assert!(unknown.call(request("Echo", "")).await.is_err());
     let refused = Connection::connect(&harness.env, "localhost", 1, "ClientService", &options).await;
     assert!(matches!(refused, Err(Error::Connect { .. })));
 }

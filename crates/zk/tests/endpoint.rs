@@ -204,7 +204,6 @@ async fn slow_and_hostile_clients_are_cut_off() {
         ("0000", 10),
         ("0000002d 00000000", 10),
         ("7fffffff", 0),
-        ("72756f6b", 0),
         ("00000003 000000", 0),
         ("00000000", 0),
     ] {
@@ -314,7 +313,7 @@ proptest! {
 
 async fn told(harness: &Harness, word: &str) -> String {
     let mut raw = harness.raw().await;
-    raw.send(word.as_bytes()).await;
+    raw.0.write_all(word.as_bytes()).await.unwrap();
     let mut text = Vec::new();
     raw.0.read_to_end(&mut text).await.unwrap();
     String::from_utf8(text).unwrap()

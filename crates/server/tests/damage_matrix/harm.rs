@@ -70,9 +70,9 @@ impl Harm {
     }
 }
 
-/// Bytes up to a long run of zeros at the end.
+/// Bytes up to a long run of zeros at the end; all of a file that has only zeros.
 fn content_len(bytes: &[u8]) -> usize {
     const RESERVED_MIN: usize = 4096;
     let used = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |at| at + 1);
-    if bytes.len() - used >= RESERVED_MIN { used } else { bytes.len() }
+    if used > 0 && bytes.len() - used >= RESERVED_MIN { used } else { bytes.len() }
 }

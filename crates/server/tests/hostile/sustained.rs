@@ -39,14 +39,19 @@ const CODECS: [(&str, Algorithm); 5] = [
 
 type Attack = fn(&Table, usize, Instant);
 
-const ATTACKS: [(&str, Attack); 13] = [
+const ATTACKS: [(&str, Attack); 14] = [
     ("bombs of 8 MiB", |table, at, end| bombs(table, at, end, 8 << 20)),
     ("bombs of 250 MB", |table, at, end| bombs(table, at, end, 250_000_000)),
     ("lists of 5,000 filters", |table, _, end| scans(table, end, &prefixes(5_000))),
     ("the same, closed at once", abandoned_scans),
     ("lists of 150,000 filters", |table, _, end| scans(table, end, &prefixes(150_000))),
     ("lists of 1,000,000 filters", |table, _, end| scans(table, end, &prefixes(1_000_000))),
-    ("regular expressions", |table, _, end| scans(table, end, &regexes(50))),
+    ("regular expressions", |table, _, end| {
+        scans(table, end, &regexes(50, "(b|0|[b0-9]){1,60}(b*b*)*[0-9]+x"))
+    }),
+    ("the same, by backtracking", |table, _, end| {
+        scans(table, end, &regexes(50, r"(b?)(?:(?:[b0-9]+)+[b0-9]*)+\1y"));
+    }),
     ("gets with long filters", |table, _, end| gets_with_filter(table, end)),
     ("batches of 50,000 puts", |table, _, end| batches(table, end)),
     ("pipelined gets", |table, _, end| pipelined_gets(table, end)),
@@ -183,11 +188,11 @@ fn prefixes(count: usize) -> proto::Filter {
     list((0..count).map(prefix).collect())
 }
 
-/// Each tries very many ways.
-fn regexes(count: usize) -> proto::Filter {
+/// Of many expressions, each of which has very many ways to match.
+fn regexes(count: usize, source: &str) -> proto::Filter {
     let regex = |at: usize| {
         let pattern = proto::RegexStringComparator {
-            pattern: format!("(b|0|[b0-9]){{1,60}}(b*b*)*[0-9]+x{at}"),
+            pattern: format!("{source}{at}"),
             pattern_flags: 0,
             charset: "UTF-8".into(),
             engine: None,

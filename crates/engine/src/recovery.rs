@@ -148,6 +148,12 @@ impl Recovered {
         for record in root.log_records() {
             for recorded in wal::record::read(fs, &record).await? {
                 match self.index.logs().iter().find(|log| log.path == recorded.path) {
+                    // Its header was durable before it was recorded.
+                    Some(log) if log.tail.end == 0 => lost.push(format!(
+                        "Log {} is empty or has no header, although the last run wrote it: edits that were in no \
+                         file yet are lost.",
+                        log.path
+                    )),
                     Some(log) if self.is_shorter(log, recorded.bytes) => lost.push(format!(
                         "Log {} ends at {}, but {} bytes of it were acknowledged: the edits in the last {} bytes are \
                          lost.",

@@ -74,8 +74,11 @@ impl RootDir {
     /// What the file system said, or a snapshot that cannot be read: then nothing may be removed.
     pub async fn needed_files(&self, fs: &dyn FileSystem) -> Result<NeededFiles> {
         let mut needed = NeededFiles::default();
-        for snapshot in self.list_snapshots(fs).await? {
-            for region in self.read_snapshot(fs, &snapshot.name).await?.regions {
+        for snapshot in self.snapshot_names(fs).await? {
+            if !self.has_files(fs, &snapshot).await? {
+                continue;
+            }
+            for region in self.read_snapshot(fs, &snapshot).await?.regions {
                 let files = region.families.iter().flat_map(|(_, files)| files);
                 files.for_each(|file| needed.add(&file.name));
             }

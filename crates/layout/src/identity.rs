@@ -8,8 +8,10 @@
 use base::env::Random;
 use bytes::Bytes;
 use fs::{FilePath, FileSystem};
+use prost::Message;
 use proto::magic::{with_magic, without_magic};
 use proto::{ClusterId, HBaseVersionFileContent};
+use tracing::warn;
 
 use crate::{Error, Result, RootDir, corrupt, file};
 
@@ -24,6 +26,8 @@ const VERSION_FILE: &str = "hbase.version";
 /// Version of HBase's directory layout (`HConstants.FILE_SYSTEM_VERSION`).
 const LAYOUT_VERSION: &str = "8";
 const ID_FILE: &str = "hbase.id";
+/// The suffix of a damaged one of them.
+const DAMAGED: &str = ".damaged";
 
 /// What an empty directory may hold all the same: the root of a file system of its own does.
 const IGNORED: [&str; 2] = ["lost+found", MARKER_BEING_WRITTEN];
@@ -39,11 +43,12 @@ pub struct Identity {
 
 impl RootDir {
     /// Checks that this project made the directory, or makes an empty one its own. A step that a crash left undone is
-    /// done. `random` chooses the id of a new cluster.
+    /// done. `random` chooses the id of a new cluster. A damaged `hbase.version` or `hbase.id` is renamed and written
+    /// again, with a warning: no data depends on them.
     ///
     /// # Errors
     /// [`Error::NotOurs`] for a directory with other content, [`Error::TooNew`] and [`Error::Unsupported`] for other
-    /// formats, [`Error::Corrupt`] for files that cannot be read.
+    /// formats, [`Error::Corrupt`] for a marker that cannot be read.
     pub async fn open_or_create(&self, fs: &dyn FileSystem, random: &dyn Random) -> Result<Identity> {
         let is_new = match self.check_marker(fs).await? {
             Marked::Yes => false,
@@ -54,7 +59,7 @@ impl RootDir {
         };
         fs.make_dirs(&self.tmp_dir()).await?;
         self.ensure_version(fs).await?;
-        let cluster_id = self.ensure_id(fs, random).await?;
+        let cluster_id = self.ensure_id(fs, random, is_new).await?;
         Ok(Identity { cluster_id, is_new })
     }
 
@@ -82,32 +87,57 @@ impl RootDir {
 
     async fn ensure_version(&self, fs: &dyn FileSystem) -> Result<()> {
         let path = self.path().join(VERSION_FILE);
-        if fs.stat(&path).await?.is_none() {
-            let content = with_magic(&HBaseVersionFileContent { version: LAYOUT_VERSION.into() });
-            return file::replace(fs, &self.tmp_dir().join(VERSION_FILE), &path, content).await;
-        }
-        let content: HBaseVersionFileContent =
-            without_magic(&file::read(fs, &path).await?).map_err(|error| corrupt(&path, error))?;
-        match content.version.as_str() {
-            LAYOUT_VERSION => Ok(()),
-            other => {
-                Err(Error::Unsupported { file: path, what: format!("version {other} of HBase's layout") })
+        match self.read_or_set_aside::<HBaseVersionFileContent>(fs, &path).await? {
+            Some(content) if content.version == LAYOUT_VERSION => Ok(()),
+            Some(HBaseVersionFileContent { version }) => {
+                Err(Error::Unsupported { file: path, what: format!("version {version} of HBase's layout") })
+            }
+            None => {
+                let content = with_magic(&HBaseVersionFileContent { version: LAYOUT_VERSION.into() });
+                file::replace(fs, &self.tmp_dir().join(VERSION_FILE), &path, content).await
             }
         }
     }
 
-    async fn ensure_id(&self, fs: &dyn FileSystem, random: &dyn Random) -> Result<String> {
+    async fn ensure_id(&self, fs: &dyn FileSystem, random: &dyn Random, is_new: bool) -> Result<String> {
         let path = self.path().join(ID_FILE);
-        if fs.stat(&path).await?.is_some() {
-            let content: ClusterId =
-                without_magic(&file::read(fs, &path).await?).map_err(|error| corrupt(&path, error))?;
-            return Ok(content.cluster_id);
+        if let Some(ClusterId { cluster_id }) = self.read_or_set_aside(fs, &path).await? {
+            return Ok(cluster_id);
         }
         let cluster_id = random_uuid(random);
+        if !is_new {
+            warn!(file = %path, cluster_id, "the cluster's id was missing or damaged; a new one was chosen");
+        }
         let content = with_magic(&ClusterId { cluster_id: cluster_id.clone() });
         file::replace(fs, &self.tmp_dir().join(ID_FILE), &path, content).await?;
         Ok(cluster_id)
     }
+
+    /// The message in a file; `None` if there is no file, or if it was damaged and is renamed.
+    async fn read_or_set_aside<M: Message + Default>(
+        &self,
+        fs: &dyn FileSystem,
+        path: &FilePath,
+    ) -> Result<Option<M>> {
+        if fs.stat(path).await?.is_none() {
+            return Ok(None);
+        }
+        match without_magic(&file::read(fs, path).await?) {
+            Ok(message) => Ok(Some(message)),
+            Err(error) => {
+                let aside = path.parent().join(&format!("{}{DAMAGED}", path.name()));
+                warn!(file = %path, %error, kept_as = %aside, "a damaged file is set aside and written again");
+                fs.delete(&aside).await?;
+                fs.rename(path, &aside).await?;
+                Ok(None)
+            }
+        }
+    }
+}
+
+/// A shell command that restores a lost or damaged marker of the root directory at `dir`.
+pub fn restoring_command(dir: &str) -> String {
+    format!("printf '{MARKER_TITLE}\\nformat {FORMAT}\\n' > '{dir}/{MARKER}'")
 }
 
 enum Marked {
@@ -153,6 +183,14 @@ mod tests {
             assert_eq!(parts, [8, 4, 4, 4, 12], "{id}");
             assert!(id[14..].starts_with('4') && "89ab".contains(&id[19..20]), "{id}");
         }
+    }
+
+    #[test]
+    fn the_restoring_command_writes_a_marker() {
+        let command = restoring_command("/data");
+        assert_eq!(command, "printf 'Grampus root directory\\nformat 1\\n' > '/data/grampus.root'");
+        let written = command.split('\'').nth(1).unwrap().replace("\\n", "\n");
+        assert!(check_format(&FilePath::new(MARKER), &written.into()).is_ok());
     }
 
     #[test]

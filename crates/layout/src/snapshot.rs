@@ -148,23 +148,23 @@ impl RootDir {
     /// What the file system said. One that cannot be read is passed over with a warning.
     pub async fn list_snapshots(&self, fs: &dyn FileSystem) -> Result<Vec<SnapshotDescription>> {
         let mut snapshots = Vec::new();
-        for entry in file::list(fs, &self.snapshots_dir()).await? {
-            if !entry.is_dir || !is_name(&entry.name) {
-                continue;
-            }
-            match self.find_snapshot(fs, &entry.name).await {
+        for name in self.snapshot_names(fs).await? {
+            match self.find_snapshot(fs, &name).await {
                 Ok(found) => snapshots.extend(found),
                 Err(Error::Fs(error)) => return Err(error.into()),
-                Err(error) => warn!(%error, "a snapshot that cannot be read is passed over"),
+                Err(error) => {
+                    warn!(name, %error, "a snapshot that cannot be read is passed over; delete it by its name")
+                }
             }
         }
         Ok(snapshots)
     }
 
-    /// A snapshot, if there is one of that name.
+    /// A snapshot, if there is one of that name. Where its description is missing or damaged, the manifest and the
+    /// directory's name tell of it.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] if it cannot be read.
+    /// [`Error::Corrupt`] if neither can be read.
     pub async fn find_snapshot(
         &self,
         fs: &dyn FileSystem,
@@ -174,13 +174,60 @@ impl RootDir {
             return Ok(None);
         }
         let path = self.snapshots_dir().join(name).join(DESCRIPTION);
-        match file::read(fs, &path).await {
-            Err(Error::Fs(fs::Error::NotFound { .. })) => Ok(None),
-            Err(error) => Err(error),
-            Ok(content) => {
-                SnapshotDescription::decode(content).map(Some).map_err(|error| corrupt(&path, error))
+        let (problem, is_missing) = match file::read(fs, &path).await {
+            Err(Error::Fs(fs::Error::NotFound { .. })) => (corrupt(&path, "is missing"), true),
+            Err(error) => return Err(error),
+            Ok(content) => match SnapshotDescription::decode(content) {
+                Ok(described) if described.name == name => return Ok(Some(described)),
+                Ok(described) => (corrupt(&path, format!("is that of snapshot {:?}", described.name)), false),
+                Err(error) => (corrupt(&path, error), false),
+            },
+        };
+        match self.describe_by_manifest(fs, name).await? {
+            Some(described) => {
+                warn!(error = %problem, "a snapshot's description cannot be read; its manifest is used instead");
+                Ok(Some(described))
             }
+            None if is_missing => Ok(None),
+            None => Err(problem),
         }
+    }
+
+    /// What the manifest tells of a snapshot; `None` if there is none.
+    async fn describe_by_manifest(
+        &self,
+        fs: &dyn FileSystem,
+        name: &str,
+    ) -> Result<Option<SnapshotDescription>> {
+        let path = self.snapshots_dir().join(name).join(MANIFEST);
+        let Some(status) = fs.stat(&path).await? else { return Ok(None) };
+        let manifest = self.read_snapshot(fs, name).await?;
+        Ok(Some(SnapshotDescription {
+            name: name.to_string(),
+            table: Some(manifest.table.name.to_string()),
+            creation_time: i64::try_from(status.modified_ms).ok(),
+            version: Some(VERSION),
+            ..SnapshotDescription::default()
+        }))
+    }
+
+    /// Whether a snapshot has a directory, whatever is in it.
+    ///
+    /// # Errors
+    /// What the file system said.
+    pub async fn has_snapshot(&self, fs: &dyn FileSystem, name: &str) -> Result<bool> {
+        Ok(is_name(name) && fs.stat(&self.snapshots_dir().join(name)).await?.is_some())
+    }
+
+    /// Whether anything is in a snapshot's directory: HBase removes its files before the directory.
+    pub(crate) async fn has_files(&self, fs: &dyn FileSystem, name: &str) -> Result<bool> {
+        Ok(!file::list(fs, &self.snapshots_dir().join(name)).await?.is_empty())
+    }
+
+    /// The names of the directories of snapshots, whatever is in them.
+    pub(crate) async fn snapshot_names(&self, fs: &dyn FileSystem) -> Result<Vec<String>> {
+        let entries = file::list(fs, &self.snapshots_dir()).await?.into_iter();
+        Ok(entries.filter(|entry| entry.is_dir && is_name(&entry.name)).map(|entry| entry.name).collect())
     }
 
     /// What a snapshot holds.
@@ -275,6 +322,16 @@ mod tests {
             fs.put(&damaged.join(DESCRIPTION), b"\xff".to_vec());
             assert_eq!(root.list_snapshots(&fs).await.unwrap(), [described("s")]);
             assert!(root.find_snapshot(&fs, "x").await.is_err());
+            assert!(root.needed_files(&fs).await.is_err(), "it may need any file");
+            root.delete_snapshot(&fs, "x").await.unwrap();
+            // The manifest tells what a damaged or missing description would.
+            for content in [&b"\xff"[..], b""] {
+                fs.put(&root.snapshots_dir().join("s").join(DESCRIPTION), content);
+                let found = root.find_snapshot(&fs, "s").await.unwrap().unwrap();
+                assert_eq!((&*found.name, found.table()), ("s", "ns:t"));
+            }
+            fs.delete(&root.snapshots_dir().join("s").join(DESCRIPTION)).await.unwrap();
+            assert_eq!(root.list_snapshots(&fs).await.unwrap().len(), 1);
             root.delete_snapshot(&fs, "s").await.unwrap();
             assert_eq!(root.list_snapshots(&fs).await.unwrap(), []);
         }

@@ -21,7 +21,6 @@ use wire::meta::RegionStateText;
 use crate::connections::Connections;
 use crate::instruments::AssignmentInstruments;
 use crate::meta::MetaTable;
-use crate::repair;
 use crate::servers::Servers;
 
 /// The state of a region as the master knows it.
@@ -196,9 +195,8 @@ impl Assignment {
             let attempts = before.as_ref().map_or(0, |failure| failure.attempts) + 1;
             // Of the same failure again and again the first one is enough.
             if before.is_none_or(|before| before.reason != reason) {
-                let remedy = is_damage.then(|| repair::remedy(region));
                 error!(
-                    region = %region.encoded_name(), table = %region.table, reason, remedy,
+                    region = %region.encoded_name(), table = %region.table, reason,
                     "region cannot be opened; it is retried, and other regions are served"
                 );
             }

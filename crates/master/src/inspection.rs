@@ -37,13 +37,27 @@ async fn inspect(master: &Master) -> Answer<()> {
     let mut faults = Vec::new();
     for (table, _) in &content.tables {
         let rows = rows.remove(table).unwrap_or_default();
-        if context.tables.descriptor(table).is_none() {
+        let is_lost = context.tables.descriptor(table).is_none();
+        if is_lost {
             faults.push(Fault::MissingDescriptor(table.clone()));
         }
         let regions: Vec<RegionInfo> = rows.iter().map(|row| row.region.clone()).collect();
         faults.extend(faults_of(table, &regions));
         let dirs = root.list_region_dirs(fs, table).await.map_err(failed)?;
-        faults.extend(disagreements(table, &rows, &dirs));
+        for fault in disagreements(table, &rows, &dirs) {
+            match fault {
+                // Nothing can be done about one region of a table that is lost as a whole.
+                Fault::MissingDirectory(_) if is_lost => {}
+                Fault::UnknownDirectory(table, dir, _) => {
+                    let info = root.read_region_info(fs, &table, &dir).await.ok().flatten();
+                    let range = info.map(|info| info.range());
+                    let has_rows =
+                        range.is_some_and(|range| regions.iter().any(|one| one.range().overlaps(&range)));
+                    faults.push(Fault::UnknownDirectory(table, dir, has_rows));
+                }
+                fault => faults.push(fault),
+            }
+        }
     }
     let known: HashSet<&TableName> = content.tables.iter().map(|(table, _)| table).collect();
     for table in root.list_tables(fs).await.map_err(failed)? {
@@ -69,7 +83,9 @@ fn disagreements(table: &TableName, rows: &[&MetaRow], dirs: &[String]) -> Vec<F
         .collect();
     let mut unknown: Vec<&str> = dirs.into_iter().filter(|dir| !known.contains(*dir)).collect();
     unknown.sort_unstable();
-    faults.extend(unknown.into_iter().map(|dir| Fault::UnknownDirectory(table.clone(), dir.to_string())));
+    faults.extend(
+        unknown.into_iter().map(|dir| Fault::UnknownDirectory(table.clone(), dir.to_string(), false)),
+    );
     faults
 }
 
@@ -110,7 +126,7 @@ mod tests {
         let table = first.region.table.clone();
         let dirs = vec![first.region.encoded_name(), parent.encoded_name(), "0".repeat(32)];
         let faults = disagreements(&table, &[&first, &second], &dirs);
-        let unknown = Fault::UnknownDirectory(table.clone(), "0".repeat(32));
+        let unknown = Fault::UnknownDirectory(table.clone(), "0".repeat(32), false);
         assert_eq!(faults, [Fault::MissingDirectory(second.region.clone()), unknown]);
         let whole = vec![first.region.encoded_name(), second.region.encoded_name()];
         assert_eq!(disagreements(&table, &[&first, &second], &whole), []);

@@ -108,8 +108,9 @@ pub enum Fault {
     Overlap(TableName, Vec<RegionInfo>),
     /// `hbase:meta` has a region whose directory is missing.
     MissingDirectory(RegionInfo),
-    /// The directory of a region that `hbase:meta` does not have, by its encoded name.
-    UnknownDirectory(TableName, String),
+    /// The directory of a region that `hbase:meta` does not have, by its encoded name, and whether another region has
+    /// its rows.
+    UnknownDirectory(TableName, String, bool),
     /// The directory of a table that `hbase:meta` does not have.
     UnknownTable(TableName),
     /// `hbase:meta` has a table without a readable descriptor.
@@ -122,7 +123,7 @@ impl Fault {
         match self {
             Fault::Hole(table, _)
             | Fault::Overlap(table, _)
-            | Fault::UnknownDirectory(table, _)
+            | Fault::UnknownDirectory(table, ..)
             | Fault::UnknownTable(table)
             | Fault::MissingDescriptor(table) => table,
             Fault::MissingDirectory(region) => &region.table,
@@ -138,7 +139,10 @@ impl Fault {
                 "restore the directory, or accept the loss by `grampus repair region {}`",
                 region.encoded_name()
             ),
-            Fault::UnknownDirectory(_, encoded) => format!(
+            Fault::UnknownDirectory(_, _, true) => {
+                "other regions have its rows; if they are whole, move the directory away".into()
+            }
+            Fault::UnknownDirectory(_, encoded, false) => format!(
                 "`grampus repair adopt {encoded}` adds it to hbase:meta if its rows have no region; otherwise move it \
                  away"
             ),
@@ -173,7 +177,7 @@ impl fmt::Display for Fault {
                 region.encoded_name(),
                 shown_range(&region.range())
             ),
-            Fault::UnknownDirectory(table, encoded) => {
+            Fault::UnknownDirectory(table, encoded, _) => {
                 write!(f, "table {table}: hbase:meta lacks region {encoded}, which has a directory")
             }
             Fault::UnknownTable(table) => {

@@ -246,7 +246,7 @@ impl Master {
             ));
         }
         for (table, state) in content.tables {
-            match self.context.tables.load(&table, state).await {
+            match self.load_table(&table, state).await {
                 Ok(true) => {}
                 Ok(false) => {
                     warn!(%table, "hbase:meta has the table, but it has no descriptor: its deletion resumes, or its \
@@ -271,6 +271,22 @@ impl Master {
     }
 
     /// Makes `hbase:namespace`, unless it is there, or is being made since an earlier run.
+    /// Loads a table's descriptor; whether there is one. That of a system table is known: it is written again if it is lost
+    /// or damaged.
+    async fn load_table(&self, table: &TableName, state: TableState) -> Answer<bool> {
+        let tables = &self.context.tables;
+        let loaded = tables.load(table, state).await;
+        let known = [namespaces::descriptor(), wire::quota::descriptor()];
+        match known.into_iter().find(|descriptor| descriptor.name == *table) {
+            Some(descriptor) if !matches!(loaded, Ok(true)) => {
+                warn!(%table, "the descriptor of a system table is lost or damaged; it is written again");
+                tables.restore_descriptor(&descriptor).await?;
+                tables.load(table, state).await
+            }
+            _ => loaded,
+        }
+    }
+
     async fn ensure_system_table(&self, table: TableDescriptor) -> Answer<()> {
         self.executor.wait_for_table(&table.name).await;
         if self.context.tables.state(&table.name).is_some() {

@@ -20,6 +20,7 @@ use crate::context::Context;
 use crate::master::{system_family, table_with};
 use crate::meta::{scan_rows, write_rows};
 use crate::refusal;
+use crate::tables::failed;
 
 /// Namespaces that are always there.
 pub const RESERVED: &[&str] = &[DEFAULT_NAMESPACE, SYSTEM_NAMESPACE];
@@ -127,12 +128,34 @@ async fn read(context: &Context) -> Answer<Vec<NamespaceDescriptor>> {
             found.extend(descriptor.and_then(|cell| parse(cell.value)));
         }
     }
-    let missing: Vec<_> =
-        RESERVED.iter().filter(|name| !found.iter().any(|known| known.name == **name)).collect();
-    for name in missing {
-        write(context, row_of(&plain(name))).await?;
+    for name in RESERVED {
+        if !found.iter().any(|known| known.name == *name) {
+            write(context, row_of(&plain(name))).await?;
+        }
     }
+    found.extend(restore_lost(context, &found).await?);
     Ok(found)
+}
+
+/// Makes the rows of namespaces whose tables have directories: they were lost with files of `hbase:namespace`.
+async fn restore_lost(context: &Context, found: &[NamespaceDescriptor]) -> Answer<Vec<NamespaceDescriptor>> {
+    let tables = &context.tables;
+    let with_tables = tables.root().list_tables(tables.fs()).await.map_err(failed)?;
+    let mut names: Vec<&str> = with_tables.iter().map(TableName::namespace).collect();
+    names.sort_unstable();
+    names.dedup();
+    names.retain(|name| !RESERVED.contains(name) && !found.iter().any(|known| known.name == *name));
+    let mut restored = Vec::new();
+    for name in names {
+        warn!(
+            namespace = name,
+            "hbase:namespace lacks a namespace that has tables; it is added without configuration"
+        );
+        let namespace = plain(name);
+        write(context, row_of(&namespace)).await?;
+        restored.push(namespace);
+    }
+    Ok(restored)
 }
 
 fn parse(value: &[u8]) -> Option<NamespaceDescriptor> {

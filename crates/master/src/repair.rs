@@ -116,22 +116,13 @@ fn status(master: &Master) -> String {
         .map(|(region, failure)| {
             let (table, encoded) = (&region.table, region.encoded_name());
             let (range, reason) = (shown_range(&region.range()), &failure.reason);
-            let remedy = if failure.is_damage { format!(": {}", remedy(region)) } else { String::new() };
-            format!("table {table}: region {encoded} {range} cannot be opened: {reason}{remedy}")
+            format!("table {table}: region {encoded} {range} cannot be opened: {reason}")
         })
         .collect();
     lines.extend(context.integrity.faults().iter().map(|fault| format!("{fault}: {}", fault.remedy())));
     lines
         .extend(context.integrity.refused().iter().map(|edit| format!("refused edit of hbase:meta: {edit}")));
     shown(lines, "no faults")
-}
-
-/// What an operator can do about a region with damaged files.
-pub(crate) fn remedy(region: &RegionInfo) -> String {
-    let encoded = region.encoded_name();
-    format!(
-        "restore the file from a backup, or accept the loss of its rows by `grampus repair region {encoded}`"
-    )
 }
 
 /// Creates an empty region for each hole; a line for each.
@@ -193,7 +184,7 @@ async fn adopt(master: &Master, encoded: &str) -> Answer<String> {
     inspection::run(master).await;
     let faults = master.context().integrity.faults();
     let table = faults.iter().find_map(|fault| match fault {
-        Fault::UnknownDirectory(table, dir) if dir == encoded => Some(table.clone()),
+        Fault::UnknownDirectory(table, dir, _) if dir == encoded => Some(table.clone()),
         _ => None,
     });
     let unknown = || JavaException::do_not_retry(format!("no directory {encoded} is unknown to hbase:meta"));

@@ -203,6 +203,14 @@ impl Tables {
         Ok(())
     }
 
+    /// Writes a descriptor that is lost or damaged again. What is damaged is removed.
+    ///
+    /// # Errors
+    /// What the file system said.
+    pub async fn restore_descriptor(&self, table: &TableDescriptor) -> Answer<()> {
+        self.root.write_table_descriptor(&*self.fs, table).await.map_err(failed)
+    }
+
     /// Moves the files of families of a closed or reopened region, which has them no more, to the archive.
     ///
     /// # Errors

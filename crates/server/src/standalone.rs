@@ -254,7 +254,15 @@ impl Data {
                 if matches!(error, layout::Error::NotOurs { .. }) {
                     lock.withdraw();
                 }
-                return Err(format!("the data directory {shown}: {error}"));
+                let has_traces = is_directory(&dir.join(root.log_record().parent().as_str()));
+                let remedy = match error {
+                    layout::Error::NotOurs { .. } | layout::Error::Corrupt { .. } if has_traces => format!(
+                        ". It has other files of Grampus. If only its marker was lost or damaged, restore it: {}",
+                        layout::identity::restoring_command(&dir.display().to_string())
+                    ),
+                    _ => String::new(),
+                };
+                return Err(format!("the data directory {shown}: {error}{remedy}"));
             }
         };
         // With the other directories; what is in it is allocated once the server serves.

@@ -68,7 +68,8 @@ impl Region {
         for family in &families {
             let caching = Caching::of(family, &services.options.caching);
             let cached = Cached { loader: &services.loader, caching };
-            let files = open_files(&*fs, &services.root, Some(cached), &info, &family.name).await?;
+            let files = open_files(&*fs, &services.root, Some(cached), &info, &family.name).await;
+            let files = files.map_err(|error| with_remedy(error, &info))?;
             let store = StoreView::new(Arc::new(Memstore::new(table.order())), files);
             if let Some(common) = store.common_of_rows() {
                 store.active.expect_common(common);
@@ -280,6 +281,22 @@ fn check_codecs(family: &FamilyDescriptor) -> Result<()> {
         Some(codec) => Err(Error::Unsupported {
             what: format!("compression {codec} of family {}", family.name.escape_ascii()),
         }),
+    }
+}
+
+/// Adds to an error about a damaged store file what an operator can do. Of `hbase:meta` nothing can be lost: it is
+/// rebuilt as a whole.
+fn with_remedy(error: Error, info: &RegionInfo) -> Error {
+    match error {
+        Error::Corrupt { file, offset, what } if !info.table.is_meta() => Error::Corrupt {
+            file,
+            offset,
+            what: format!(
+                "{what}. Restore the file from a backup, or accept the loss of its rows by `grampus repair region {}`",
+                info.encoded_name()
+            ),
+        },
+        error => error,
     }
 }
 

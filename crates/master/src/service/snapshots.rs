@@ -93,7 +93,8 @@ pub(super) async fn delete(
     let name = request.snapshot.name;
     master.procedures().wait_for(|work| work.snapshot() == Some(&name)).await;
     let tables = &master.context().tables;
-    if tables.root().find_snapshot(tables.fs(), &name).await.map_err(failed)?.is_none() {
+    // Also one that cannot be read: nothing else is left to be done with it.
+    if !tables.root().has_snapshot(tables.fs(), &name).await.map_err(failed)? {
         return Err(refusal::no_such_snapshot(&name));
     }
     tables.root().delete_snapshot(tables.fs(), &name).await.map_err(failed)?;

@@ -93,6 +93,7 @@ fn run(image: &Image, cases: Vec<(Target, Harm)>) -> Vec<Cell> {
                     let number = next.fetch_add(1, Ordering::Relaxed);
                     let Some((target, harm)) = cases.get(number) else { return };
                     let outcome = probe::probe(image, target, *harm);
+                    println!("{number}: {} {harm:?}", target.kind);
                     outcomes.lock().unwrap().push((number, outcome));
                 }
             });

@@ -57,6 +57,7 @@ impl RootDir {
                 true
             }
         };
+        self.ensure_data_dir(fs).await?;
         fs.make_dirs(&self.tmp_dir()).await?;
         self.ensure_version(fs).await?;
         let cluster_id = self.ensure_id(fs, random, is_new).await?;
@@ -83,6 +84,22 @@ impl RootDir {
         let content = format!("{MARKER_TITLE}\nformat {FORMAT}\n");
         let tmp = self.path().join(MARKER_BEING_WRITTEN);
         file::replace(fs, &tmp, &self.path().join(MARKER), content.into()).await
+    }
+
+    /// Makes the directory of tables, before the files that are made after it. Where they are there, it was lost: the
+    /// server would start without any table.
+    async fn ensure_data_dir(&self, fs: &dyn FileSystem) -> Result<()> {
+        let dir = self.data_dir();
+        if fs.stat(&dir).await?.is_some() {
+            return Ok(());
+        }
+        if fs.stat(&self.path().join(VERSION_FILE)).await?.is_some() {
+            let what = "the directory of all tables is missing. Restore it from a backup, or begin with another root \
+                        directory";
+            return Err(corrupt(&dir, what));
+        }
+        fs.make_dirs(&dir).await?;
+        Ok(fs.sync_dir(self.path()).await?)
     }
 
     async fn ensure_version(&self, fs: &dyn FileSystem) -> Result<()> {

@@ -87,10 +87,30 @@ async fn other_formats_are_refused() {
     open(&fs).await.unwrap();
     fs.put(&FilePath::new("hbase.version"), &b"PBUF\x0a\x019"[..]);
     assert!(matches!(open(&fs).await, Err(Error::Unsupported { .. })));
-    fs.put(&FilePath::new("hbase.version"), &b"\x00\x017"[..]);
-    assert!(matches!(open(&fs).await, Err(Error::Corrupt { .. })));
+    fs.put(&FilePath::new("hbase.version"), &b"PBUF\x0a\x018"[..]);
     fs.put(&FilePath::new("grampus.root"), "Grampus root directory\nformat 99\n");
     assert!(matches!(open(&fs).await, Err(Error::TooNew { format: 99, .. })));
+}
+
+#[tokio::test]
+async fn damaged_files_of_the_cluster_are_kept_and_written_again() {
+    let fs = MemoryFs::new();
+    open(&fs).await.unwrap();
+    for (name, content) in
+        [("hbase.version", &b"\x00\x017"[..]), ("hbase.id", b"PBUF\x0a\x24"), ("hbase.id", b"")]
+    {
+        fs.put(&FilePath::new(name), content);
+        open(&fs).await.unwrap();
+        let kept = FilePath::new(&format!("{name}.damaged"));
+        assert_eq!(fs.contents(&kept).unwrap(), content);
+    }
+    assert_eq!(fs.contents(&FilePath::new("hbase.version")).unwrap(), b"PBUF\x0a\x018");
+    // Without its tables it is not made anew.
+    fs.delete(&root().data_dir()).await.unwrap();
+    let error = open(&fs).await.unwrap_err();
+    assert!(error.to_string().contains("is missing"), "{error}");
+    fs.put(&FilePath::new("grampus.root"), "damaged");
+    assert!(matches!(open(&fs).await, Err(Error::Corrupt { file, .. }) if file.name() == "grampus.root"));
 }
 
 #[tokio::test]

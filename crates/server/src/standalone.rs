@@ -255,12 +255,17 @@ impl Data {
                     lock.withdraw();
                 }
                 let has_traces = is_directory(&dir.join(root.log_record().parent().as_str()));
-                let remedy = match error {
-                    layout::Error::NotOurs { .. } | layout::Error::Corrupt { .. } if has_traces => format!(
+                let is_marker = match &error {
+                    layout::Error::NotOurs { .. } => has_traces,
+                    layout::Error::Corrupt { file, .. } => file.name() == layout::identity::MARKER,
+                    _ => false,
+                };
+                let remedy = match is_marker {
+                    true => format!(
                         ". It has other files of Grampus. If only its marker was lost or damaged, restore it: {}",
                         layout::identity::restoring_command(&dir.display().to_string())
                     ),
-                    _ => String::new(),
+                    false => String::new(),
                 };
                 return Err(format!("the data directory {shown}: {error}{remedy}"));
             }

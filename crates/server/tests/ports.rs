@@ -193,6 +193,7 @@ fn held_connections_do_not_use_up_descriptors() {
     }
     let begun = Instant::now();
     let output = server.shell("put 't', 'r', 'f:q', 'v'; flush 't'; get 't', 'r'");
-    assert!(output.status.success(), "{}", common::text(&output.stderr));
+    let printed = format!("{}{}", common::text(&output.stdout), common::text(&output.stderr));
+    assert!(output.status.success(), "{printed}");
     assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
 }

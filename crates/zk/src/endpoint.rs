@@ -16,7 +16,7 @@ use std::time::Duration;
 use base::env::{Env, Incoming, Listener, Stream, TaskClass};
 use bytes::{Bytes, BytesMut};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 use tracing::{debug, warn};
 
@@ -30,7 +30,7 @@ use crate::protocol::{
 /// Limits of an endpoint.
 #[derive(Debug, Clone)]
 pub struct EndpointOptions {
-    /// Connections at a time; more are closed at once.
+    /// Connections at a time; beyond, the oldest without a session is closed, or the new one if all have sessions.
     pub connections_max: usize,
     /// Time for a client to say that it wants a session, and to take an answer.
     pub patience: Duration,
@@ -63,8 +63,14 @@ pub struct Endpoint {
     received: AtomicU64,
     sent: AtomicU64,
     // By a number of each connection.
-    peers: Mutex<BTreeMap<u64, Peer>>,
+    peers: Mutex<BTreeMap<u64, Place>>,
     next_peer: AtomicU64,
+}
+
+/// What is known of a connection, and how it is told to make room.
+struct Place {
+    peer: Peer,
+    leave: Arc<Notify>,
 }
 
 /// Znodes of which words tell; beyond, their numbers are those of the first.
@@ -124,7 +130,7 @@ impl Endpoint {
     }
 
     fn admit(self: &Arc<Endpoint>, incoming: Incoming) {
-        if self.connections() >= self.options.connections_max {
+        if self.connections() >= self.options.connections_max && !self.make_room() {
             self.rejected.fetch_add(1, Ordering::Relaxed);
             debug!(peer = %incoming.peer, "too many connections; closed");
             return;
@@ -142,6 +148,17 @@ impl Endpoint {
         };
         self.env.spawner.spawn_with(TaskClass::Service, Box::new(task));
     }
+
+    /// Closes the oldest connection without a session: a client asks for one at once, so it is most likely held open for
+    /// nothing. `false` if all have one.
+    fn make_room(&self) -> bool {
+        let mut peers = self.peers();
+        let oldest = peers.iter().find(|(_, place)| place.peer.session.is_none()).map(|(number, _)| *number);
+        let Some(place) = oldest.and_then(|number| peers.remove(&number)) else { return false };
+        debug!(peer = %place.peer.address, "a connection without session makes room for a new one");
+        place.leave.notify_one();
+        true
+    }
 }
 
 /// A connection's place among the counted ones; left when dropped.
@@ -149,13 +166,16 @@ struct Guest {
     endpoint: Arc<Endpoint>,
     number: u64,
     address: SocketAddr,
+    leave: Arc<Notify>,
 }
 
 impl Guest {
     fn enter(endpoint: &Arc<Endpoint>, address: SocketAddr) -> Guest {
         let number = endpoint.next_peer.fetch_add(1, Ordering::Relaxed);
-        endpoint.peers().insert(number, Peer { address, session: None, received: 0, sent: 0 });
-        Guest { endpoint: endpoint.clone(), number, address }
+        let leave = Arc::new(Notify::new());
+        let peer = Peer { address, session: None, received: 0, sent: 0 };
+        endpoint.peers().insert(number, Place { peer, leave: leave.clone() });
+        Guest { endpoint: endpoint.clone(), number, address, leave }
     }
 }
 
@@ -189,6 +209,7 @@ impl Guest {
         let ended = tokio::select! {
             biased;
             _ = stop.wait_for(|stop| *stop) => return,
+            () = self.leave.notified() => return,
             ended = session.run() => ended,
         };
         if let Err(ended) = ended {
@@ -239,8 +260,8 @@ impl Session<'_> {
     }
 
     fn note(&self, change: impl FnOnce(&mut Peer)) {
-        if let Some(peer) = self.endpoint.peers().get_mut(&self.number) {
-            change(peer);
+        if let Some(place) = self.endpoint.peers().get_mut(&self.number) {
+            change(&mut place.peer);
         }
     }
 
@@ -310,7 +331,7 @@ async fn read_body(stream: &mut Box<dyn Stream>, len: u32) -> Result<Bytes, Ende
 }
 
 impl Endpoint {
-    fn peers(&self) -> MutexGuard<'_, BTreeMap<u64, Peer>> {
+    fn peers(&self) -> MutexGuard<'_, BTreeMap<u64, Place>> {
         self.peers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -319,7 +340,7 @@ impl Endpoint {
             self.received.store(0, Ordering::Relaxed);
             self.sent.store(0, Ordering::Relaxed);
         }
-        self.peers().values_mut().for_each(|peer| (peer.received, peer.sent) = (0, 0));
+        self.peers().values_mut().for_each(|place| (place.peer.received, place.peer.sent) = (0, 0));
     }
 
     async fn told(&self, port: u16) -> Told {
@@ -331,7 +352,7 @@ impl Endpoint {
             znodes: 0,
             data_bytes: 0,
             ephemerals: Vec::new(),
-            peers: self.peers().values().copied().collect(),
+            peers: self.peers().values().map(|place| place.peer).collect(),
             up_ms: self.env.clock.monotonic().saturating_sub(self.begun).as_millis() as u64,
             port,
             connections_max: self.options.connections_max,

@@ -30,12 +30,16 @@ struct Harness {
 
 impl Harness {
     async fn new() -> Harness {
+        Harness::with(EndpointOptions::default()).await
+    }
+
+    async fn with(options: EndpointOptions) -> Harness {
         let env = base::testing::env(5);
         let coordinator = MemoryCoordinator::new(&env);
         for (path, data) in [("/hbase/hbaseid", "id"), ("/hbase/master", "m"), ("/hbase/rs/h,1,2", "")] {
             coordinator::publish(&*coordinator, path, data.into(), Mode::Persistent).await.unwrap();
         }
-        let endpoint = Endpoint::new(env.clone(), coordinator.clone(), EndpointOptions::default());
+        let endpoint = Endpoint::new(env.clone(), coordinator.clone(), options);
         let listener = env.net.listen("127.0.0.1:0".parse().unwrap()).await.unwrap();
         let port = listener.local_addr().port();
         endpoint.serve(listener);
@@ -363,4 +367,18 @@ async fn four_letter_words_are_answered_and_the_connection_closed() {
     assert!(told(&harness, "envi").await.starts_with("Environment:\nzookeeper.version="));
     assert_eq!(told(&harness, "srst").await, "Server stats reset.\n");
     assert_eq!(told(&harness, "xxxx").await, "", "no word, and no frame of that length");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_connection_without_session_makes_room_for_a_new_one() {
+    let options = EndpointOptions { connections_max: 3, ..EndpointOptions::default() };
+    let harness = Harness::with(options).await;
+    let mut silent = harness.raw().await;
+    let sessions = [harness.session().await, harness.session().await];
+    let mut third = harness.session().await;
+    silent.closed().await;
+    third.ask("fffffffe 0000000b").await;
+    // All have sessions: nobody is closed for a newcomer.
+    harness.raw().await.closed().await;
+    drop(sessions);
 }

@@ -4,7 +4,11 @@ use crate::Cell;
 use crate::probe::Seen;
 
 /// Cells that fail today: kind and damage.
-const KNOWN: &[(&str, &str)] = &[];
+const KNOWN: &[(&str, &str)] = &[
+    // The directory is the only record of a snapshot, and its removal is how HBase deletes one.
+    ("directory `.hbase-snapshot`", "removed"),
+    ("directory of a snapshot", "removed"),
+];
 
 /// Why a cell fails, if it does and is not known to.
 pub fn unexpected(cell: &Cell) -> Option<String> {

@@ -37,6 +37,12 @@ pub fn follow(image: &Image, data: &Path, outcome: &Outcome) -> Vec<Remedied> {
     if is_down && said.contains("printf 'Grampus root directory") {
         done.push(restore_marker(image, data));
     }
+    if is_down && said.contains("or begin with another root directory") {
+        done.push(Remedied {
+            command: "another root directory".into(),
+            result: Ok("all tables are lost".into()),
+        });
+    }
     for words in OFFLINE.iter().filter(|words| is_named(words)) {
         let output = run(grampus().args(*words).arg("--data").arg(data));
         let printed = format!("{}{}", text(&output.stdout), text(&output.stderr));

@@ -161,7 +161,11 @@ async fn accept_loss(master: &Master, encoded: &str) -> Answer<String> {
             format!("is opened without these files, whose rows are lost: {files}")
         }
     };
-    run(master, Work::CreateRegion(region.clone())).await?;
+    let created = run(master, Work::CreateRegion(region.clone())).await;
+    // A retry may have opened it before.
+    if !matches!(context.assignment.state(&region), Some(RegionState::Open(_))) {
+        created?;
+    }
     inspection::run(master).await;
     let range = shown_range(&region.range());
     info!(table = %region.table, region = encoded, what, "a loss was accepted by an operator");

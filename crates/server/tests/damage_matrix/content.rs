@@ -167,7 +167,8 @@ pub fn class_of(error: &Error) -> String {
         Error::NoRegion { .. } => "no region is open".into(),
         Error::TableNotFound(_) => "TableNotFoundException".into(),
         Error::TableNotEnabled(_) => "TableNotEnabledException".into(),
-        Error::Connection { .. } => "connection lost".into(),
+        // `hbase:meta` names the server that had the region last, which was at another port.
+        Error::Connection { .. } => "region closed".into(),
         other => {
             let text = other.to_string();
             text.split(':').next().unwrap_or_default().to_string()

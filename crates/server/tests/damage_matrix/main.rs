@@ -51,7 +51,6 @@ pub struct Cell {
 }
 
 #[test]
-#[ignore = "its page of expectations is not written yet: run it with REGENERATE=1"]
 fn damage_never_makes_an_answer_wrong_or_shorter_and_there_is_a_way_forward() {
     let mut image = Image::make();
     learn_usual_lines(&mut image);

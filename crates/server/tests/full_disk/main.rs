@@ -211,7 +211,8 @@ impl World {
         self.disk.free_all();
         let begun = Instant::now();
         while !self.put(&table).await {
-            assert!(begun.elapsed() < RESUMES_WITHIN, "writes do not resume when there is room");
+            let waited = begun.elapsed();
+            assert!(waited < RESUMES_WITHIN, "writes do not resume when there is room; {}", server.last_words());
             self.env.clock.sleep(Duration::from_millis(100)).await;
         }
         self.resumed = self.resumed.max(begun.elapsed());

@@ -82,7 +82,7 @@ impl Server {
     }
 
     /// The end of its log, which may be gone with the machine when somebody reads of the failure.
-    fn last_words(&self) -> String {
+    pub fn last_words(&self) -> String {
         let log = std::fs::read_to_string(&self.log).unwrap_or_default();
         let lines: Vec<&str> = log.lines().collect();
         let last = &lines[lines.len().saturating_sub(LAST_LINES)..];

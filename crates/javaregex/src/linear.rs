@@ -37,7 +37,7 @@ impl Linear {
     /// Whether it means the same in a string. Words of other letters than ASCII's are Java's own, and
     /// no line ends between a carriage return and a line feed.
     pub(crate) fn accepts(&self, text: &[u8]) -> bool {
-        !(self.has_bounds && !text.is_ascii()) && !(self.has_ends && text.contains(&b'\r'))
+        (!self.has_bounds || text.is_ascii()) && !(self.has_ends && text.contains(&b'\r'))
     }
 
     pub(crate) fn is_found(&self, text: &str) -> bool {

@@ -169,7 +169,7 @@ impl Directories {
             let is_named = self
                 .named
                 .get(&region.encoded_name())
-                .is_some_and(|names| names.iter().any(|(by, _)| younger.iter().any(|other| *other == by)));
+                .is_some_and(|names| names.iter().any(|(by, _)| younger.contains(&by)));
             (is_named && covers(&younger, &region.range())) || is_split_into(region, &younger)
         };
         let (mut live, mut replaced) = (Vec::new(), Vec::new());

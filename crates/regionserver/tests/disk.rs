@@ -1,7 +1,6 @@
 //! A region server whose disk is full, lost or failing: what is refused, what is reported, and that a stop ends.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-#[allow(dead_code, reason = "no test uses all of it")]
 mod world;
 
 use std::time::Duration;
@@ -38,7 +37,7 @@ fn a_full_disk_refuses_data_and_takes_deletes_until_there_is_room() {
         let world = World::begin().await;
         world.put("a").await;
         world.faulty.set_capacity(Some(world.faulty.used() + 2_000));
-        tokio::time::sleep(SECONDS).await;
+        world.env.clock.sleep(SECONDS).await;
         let refused = write(&world, put("b")).await.unwrap_err();
         let exception = java_exception(&refused);
         assert_eq!(exception.class, "org.apache.hadoop.hbase.RegionTooBusyException");
@@ -48,7 +47,7 @@ fn a_full_disk_refuses_data_and_takes_deletes_until_there_is_room() {
         let load = world.server.server_load();
         assert!(load.grampus_warnings[0].contains("The disk is full"), "{:?}", load.grampus_warnings);
         world.faulty.set_capacity(Some(1 << 40));
-        tokio::time::sleep(SECONDS).await;
+        world.env.clock.sleep(SECONDS).await;
         write(&world, put("b")).await.unwrap();
         world.get("b").await;
         assert_eq!(world.server.server_load().grampus_warnings, [""; 0]);
@@ -61,7 +60,7 @@ fn a_directory_that_is_lost_refuses_all_writes_and_is_reported() {
         let world = World::begin().await;
         world.put("a").await;
         world.faulty.add(Rule::new(Fault::Fail).on(Operation::Stat).at("WALs"));
-        tokio::time::sleep(SECONDS).await;
+        world.env.clock.sleep(SECONDS).await;
         for mutation in [put("b"), delete("a")] {
             let refused = write(&world, mutation).await.unwrap_err();
             assert!(refused.to_string().contains("the data directory is lost"), "{refused}");

@@ -116,7 +116,7 @@ fn the_regions_cover_each_row_once_after_random_splits_and_merges() {
             let any = || regions[random.next() as usize % regions.len()].clone();
             let outcome = match random.next() % 2 {
                 0 => split(&cluster, &any(), &[b'a' + (random.next() % 16) as u8]).await,
-                _ => merge(&cluster, &[any(), any()], random.next() % 4 == 0).await,
+                _ => merge(&cluster, &[any(), any()], random.next().is_multiple_of(4)).await,
             };
             let after = checked(&cluster).await;
             match outcome {

@@ -212,7 +212,11 @@ impl World {
         let begun = Instant::now();
         while !self.put(&table).await {
             let waited = begun.elapsed();
-            assert!(waited < RESUMES_WITHIN, "writes do not resume when there is room; {}", server.last_words());
+            assert!(
+                waited < RESUMES_WITHIN,
+                "writes do not resume when there is room; {}",
+                server.last_words()
+            );
             self.env.clock.sleep(Duration::from_millis(100)).await;
         }
         self.resumed = self.resumed.max(begun.elapsed());

@@ -13,6 +13,7 @@ use cell::mutation::Mutation;
 use cell::{CellType, KeyValue, LATEST_TIMESTAMP};
 use common::world::{Opened, open, options, region_info, run, scan, table};
 use engine::region::CompactionKind;
+use fs::faulty::{Fault, Faulty, Operation, Plan, Rule};
 use fs::memory::MemoryFs;
 use fs::{FilePath, FileSystem};
 use layout::RootDir;
@@ -118,6 +119,22 @@ fn files_that_were_compacted_away_are_not_missed() {
         let crashed = memory.crash(&mut || 0);
         crashed.delete(&FilePath::new("archive")).await.unwrap();
         assert_eq!(rows(&reopen(&crashed, &env).await.unwrap()).await, ["a", "b"]);
+    });
+}
+
+/// A name alone needs no room: a region must open on a full disk, so that its rows can be read.
+#[test]
+fn a_region_opens_on_a_full_disk_and_records_its_files_later() {
+    run(async {
+        let (env, memory) = (base::testing::env(7), MemoryFs::new());
+        let faulty = Faulty::new(Arc::new(memory.clone()), Plan::new(env.clock.clone()));
+        faulty.add(Rule::new(Fault::NoSpace).on(Operation::Append).at(".seqid"));
+        let opened = open(&env, Arc::new(faulty.clone()), options()).await.unwrap();
+        assert_eq!(root().read_inventory(&memory, &region_info()).await.unwrap(), None);
+        faulty.heal();
+        put_and_flush(&opened, "a").await;
+        let inventory = root().read_inventory(&memory, &region_info()).await.unwrap().unwrap();
+        assert_eq!(inventory.of_family(b"f").count(), 1);
     });
 }
 

@@ -50,7 +50,7 @@ impl RootDir {
     /// A table's descriptor.
     ///
     /// # Errors
-    /// [`fs::Error::NotFound`] if there is none, [`Error::Corrupt`](crate::Error::Corrupt) if it is not that of this
+    /// [`fs::Error::NotFound`] if there is none, [`Error::Corrupt`] if it is not that of this
     /// table.
     pub async fn read_table_descriptor(
         &self,
@@ -66,7 +66,7 @@ impl RootDir {
     /// A table's descriptor, if it has one.
     ///
     /// # Errors
-    /// [`Error::Corrupt`](crate::Error::Corrupt) if it is not that of this table.
+    /// [`Error::Corrupt`] if it is not that of this table.
     pub async fn find_table_descriptor(
         &self,
         fs: &dyn FileSystem,

@@ -104,7 +104,8 @@ impl RootDir {
     }
 
     /// Keeps `seq_id` as the highest one that a region used, with the region's inventory, and removes lower ones. `false`
-    /// if that id or a higher one was there already: its inventory stays as it was.
+    /// if that id or a higher one was there already: its inventory stays as it was. Without an inventory the file is empty,
+    /// and needs no room on a disk.
     ///
     /// # Errors
     /// What the file system said; the region's highest id and its inventory are then the old or the new ones.
@@ -113,9 +114,10 @@ impl RootDir {
         fs: &dyn FileSystem,
         region: &RegionInfo,
         seq_id: u64,
-        inventory: &Inventory,
+        inventory: Option<&Inventory>,
     ) -> Result<bool> {
-        write_max_seq_id_in(fs, &self.recovered_edits_dir(region), seq_id, inventory.encode()).await
+        let content = inventory.map_or(Bytes::new(), Inventory::encode);
+        write_max_seq_id_in(fs, &self.recovered_edits_dir(region), seq_id, content).await
     }
 }
 
@@ -130,7 +132,12 @@ pub(crate) async fn write_max_seq_id_in(
     let ids = seq_id_files(fs, dir).await?;
     let is_new = ids.last().is_none_or(|(id, _)| *id < seq_id);
     if is_new {
-        file::write(fs, &dir.join(&seq_id_file_name(seq_id)), content).await?;
+        let path = dir.join(&seq_id_file_name(seq_id));
+        if let Err(error) = file::write(fs, &path, content).await {
+            // A part of it would count as a damaged inventory.
+            fs.delete(&path).await?;
+            return Err(error);
+        }
         fs.sync_dir(dir).await?;
     }
     let highest = ids.last().map_or(seq_id, |(id, _)| seq_id.max(*id));

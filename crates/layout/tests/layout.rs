@@ -129,7 +129,7 @@ async fn tables_are_made_listed_and_archived() {
     let (region, name) = (&regions()[0], "00ff");
     fs.put(&root.family_dir(region, b"cf1").join(name), "content");
     fs.put(&root.family_tmp_dir(region, b"cf1").join("aa"), "half a file");
-    root.write_max_seq_id(&fs, region, 9, &Inventory::default()).await.unwrap();
+    root.write_max_seq_id(&fs, region, 9, Some(&Inventory::default())).await.unwrap();
     for _ in 0..2 {
         root.archive_table(&fs, &table_name()).await.unwrap();
         assert!(!exists(&fs, &root.table_dir(&table_name())).await);
@@ -300,7 +300,7 @@ async fn the_highest_sequence_id_is_kept() {
     fs.put(&dir.join("7_seqid"), "");
     fs.put(&dir.join("0000000000000000012"), "edits");
     for (id, highest) in [(9, 9), (30, 30), (12, 30), (30, 30)] {
-        root.write_max_seq_id(&fs, region, id, &Inventory::default()).await.unwrap();
+        root.write_max_seq_id(&fs, region, id, Some(&Inventory::default())).await.unwrap();
         assert_eq!(root.read_max_seq_id(&fs, region).await.unwrap(), highest);
     }
     let names: Vec<String> = fs.list(&dir).await.unwrap().into_iter().map(|status| status.name).collect();
@@ -318,7 +318,7 @@ async fn archived_files_leave_the_inventory_first() {
     }
     root.write_inventory(&fs, region, Some(&inventory)).await.unwrap();
     assert_eq!(root.read_inventory(&fs, region).await.unwrap(), None, "it was never opened");
-    assert!(root.write_max_seq_id(&fs, region, 3, &inventory).await.unwrap());
+    assert!(root.write_max_seq_id(&fs, region, 3, Some(&inventory)).await.unwrap());
     assert_eq!(root.read_inventory(&fs, region).await.unwrap(), Some(inventory));
     root.archive_store_files(&fs, region, b"cf1", &["aa"]).await.unwrap();
     let left = root.read_inventory(&fs, region).await.unwrap().unwrap();

@@ -32,21 +32,28 @@ impl Region {
         }
     }
 
-    /// Keeps a sequence id as the highest one that was used, and records the files of the current view with it.
+    /// Keeps a sequence id as the highest one that was used, and records the files of the current view with it. On a full
+    /// disk only the sequence id, whose file then needs no room.
     ///
     /// # Errors
     /// The file system's.
     pub(super) async fn record_seq_id(&self, seq_id: u64) -> Result<()> {
-        let services = &self.services;
+        let (fs, root) = (&*self.services.fs, &self.services.root);
         {
             let mut recorded = self.recorded.lock().await;
-            let inventory = self.inventory();
-            let before = recorded.take();
-            let root = &services.root;
-            let is_new = root.write_max_seq_id(&*services.fs, &self.info, seq_id, &inventory).await?;
-            *recorded = if is_new { Some(inventory) } else { before };
+            let (inventory, before) = (self.inventory(), recorded.take());
+            *recorded = match root.write_max_seq_id(fs, &self.info, seq_id, Some(&inventory)).await {
+                Ok(true) => Some(inventory),
+                Ok(false) => before,
+                Err(layout::Error::Fs(fs::Error::NoSpace { .. })) => {
+                    root.write_max_seq_id(fs, &self.info, seq_id, None).await?;
+                    None
+                }
+                Err(error) => return Err(error.into()),
+            };
         }
-        self.record_files().await
+        self.record_new_files().await;
+        Ok(())
     }
 
     fn inventory(&self) -> Inventory {

@@ -197,4 +197,8 @@ trait Evaluate {
     fn sees_skipped_rows(&self) -> bool {
         false
     }
+    /// Whether it searches for a regular expression by backtracking: one answer may then take many milliseconds.
+    fn backtracks(&self) -> bool {
+        false
+    }
 }

@@ -78,6 +78,11 @@ impl Regex {
         Ok(Regex { program: program::compile(&parse), linear: Linear::new(&parse) })
     }
 
+    /// Whether searches backtrack, so that one may take as many steps as its limit allows.
+    pub fn backtracks(&self) -> bool {
+        self.linear.is_none()
+    }
+
     /// Searches for the expression in the string that `bytes` are in `charset`, as `Matcher.find` does.
     ///
     /// Takes at most `limit` steps and one for each byte; only backtracking counts.

@@ -214,3 +214,10 @@ proptest! {
         _ = Regex::new(&source, flags);
     }
 }
+
+#[test]
+fn expressions_that_need_it_backtrack() {
+    for (source, backtracks) in [("a+b", false), ("^(?:x|y)*$", false), ("(a)\\1", true), ("a(?!b)", true)] {
+        assert_eq!(Regex::new(source, 0).unwrap().backtracks(), backtracks, "{source}");
+    }
+}

@@ -47,7 +47,7 @@ fn every_workload_is_measured() {
         "--clients",
         "1,3",
         "--seconds",
-        "0.2",
+        "0.5",
         "--warm-up",
         "0.05",
     ]);

@@ -32,4 +32,7 @@ impl Evaluate for ColumnValue {
     fn is_family_essential(&self, family: &[u8]) -> bool {
         self.column.family == family
     }
+    fn backtracks(&self) -> bool {
+        self.compare.backtracks()
+    }
 }

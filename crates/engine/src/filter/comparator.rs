@@ -51,6 +51,11 @@ impl Compare {
         Ok(Compare { op: data.op, comparator })
     }
 
+    /// Whether it searches for a regular expression by backtracking.
+    pub(super) fn backtracks(&self) -> bool {
+        matches!(&self.comparator, Comparator::Regex(pattern) if pattern.backtracks())
+    }
+
     /// Whether the bytes do not compare as wanted.
     #[inline]
     pub(super) fn fails(&self, bytes: &[u8]) -> Judged<bool> {

@@ -47,4 +47,7 @@ impl Evaluate for DependentColumn {
     fn keeps(&self, cell: &Cell<'_>) -> bool {
         self.stamps.contains(&cell.timestamp())
     }
+    fn backtracks(&self) -> bool {
+        self.compare.as_ref().is_some_and(Compare::backtracks)
+    }
 }

@@ -73,6 +73,10 @@ impl Children {
         self.any(Node::may_end)
     }
 
+    pub(super) fn backtracks(&self) -> bool {
+        self.any(Node::backtracks)
+    }
+
     pub(super) fn sees_skipped_rows(&self) -> bool {
         self.any(Node::sees_skipped_rows)
     }

@@ -118,6 +118,9 @@ impl Evaluate for ListAnd {
     fn sees_skipped_rows(&self) -> bool {
         self.children.sees_skipped_rows()
     }
+    fn backtracks(&self) -> bool {
+        self.children.backtracks()
+    }
 }
 
 /// The code of two filters that must both let pass.

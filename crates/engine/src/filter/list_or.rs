@@ -109,6 +109,9 @@ impl Evaluate for ListOr {
     fn sees_skipped_rows(&self) -> bool {
         self.children.sees_skipped_rows()
     }
+    fn backtracks(&self) -> bool {
+        self.children.backtracks()
+    }
 }
 
 impl Child {

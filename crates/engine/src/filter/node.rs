@@ -233,4 +233,7 @@ impl Evaluate for Node {
     fn sees_skipped_rows(&self) -> bool {
         each!(self, filter => filter.sees_skipped_rows())
     }
+    fn backtracks(&self) -> bool {
+        each!(self, filter => filter.backtracks())
+    }
 }

@@ -44,6 +44,11 @@ impl JavaPattern {
         Ok(JavaPattern { regex, charset, source: source.as_str().into() })
     }
 
+    /// Whether searches backtrack.
+    pub(super) fn backtracks(&self) -> bool {
+        self.regex.backtracks()
+    }
+
     /// Whether the expression is found anywhere in the bytes, decoded.
     pub(super) fn is_found(&self, bytes: &[u8]) -> Judged<bool> {
         let free = free_steps(bytes.len());

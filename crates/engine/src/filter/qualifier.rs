@@ -14,4 +14,7 @@ impl Evaluate for Qualifier {
     fn judges_rows_apart(&self) -> bool {
         true
     }
+    fn backtracks(&self) -> bool {
+        self.0.backtracks()
+    }
 }

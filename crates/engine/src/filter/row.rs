@@ -33,4 +33,7 @@ impl Evaluate for Row {
     fn judges_rows_apart(&self) -> bool {
         true
     }
+    fn backtracks(&self) -> bool {
+        self.compare.backtracks()
+    }
 }

@@ -19,6 +19,7 @@ pub struct ScanFilter {
     may_end: bool,
     sees_skipped_rows: bool,
     judges_rows_apart: bool,
+    backtracks: bool,
     sampler: Option<Sampler>,
     // What one of its answers costs, and what each byte of a cell adds to that; and what its answers cost since that was
     // taken.
@@ -49,6 +50,7 @@ impl ScanFilter {
             may_end: root.may_end(),
             sees_skipped_rows: root.sees_skipped_rows(),
             judges_rows_apart: root.judges_rows_apart(),
+            backtracks: root.backtracks(),
             root,
             sampler: None,
         })
@@ -128,7 +130,9 @@ impl ScanFilter {
 
     /// Whether single answers take so long that they delay other calls of the thread.
     pub fn is_slow(&self) -> bool {
-        self.answer_cost >= SLOW_COST || self.sampler.as_ref().is_some_and(Sampler::is_slow)
+        self.backtracks
+            || self.answer_cost >= SLOW_COST
+            || self.sampler.as_ref().is_some_and(Sampler::is_slow)
     }
 
     /// Where to go from the cell that was judged last.
@@ -155,5 +159,35 @@ impl ScanFilter {
     /// A row is behind.
     pub fn reset(&mut self) {
         self.root.reset();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use base::testing::env;
+    use cell::filter::{Comparator, Compare, CompareOp, ListOperator, Pattern};
+
+    use super::*;
+
+    #[test]
+    fn backtracking_anywhere_in_a_filter_makes_it_slow() {
+        let regex = |source: &str| {
+            let (charset, engine) = ("UTF-8".to_string(), String::new());
+            let pattern = Pattern { source: source.into(), flags: 0, charset, engine };
+            Compare { op: CompareOp::Equal, comparator: Comparator::Regex(pattern) }
+        };
+        let is_slow = |filter: &Filter| {
+            let mut filter = ScanFilter::new(filter, false, 1).unwrap();
+            filter.sample(env(1).clock);
+            filter.is_slow()
+        };
+        assert!(!is_slow(&Filter::Row(regex("a+b"))));
+        let of_all = [Filter::Row, Filter::Value, Filter::Family, Filter::Qualifier];
+        for filter in of_all.map(|of| of(regex("(a)\\1"))) {
+            assert!(is_slow(&filter));
+            let skip = Filter::Skip(Box::new(filter));
+            let (operator, filters) = (ListOperator::MustPassOne, vec![skip]);
+            assert!(is_slow(&Filter::WhileMatch(Box::new(Filter::List { operator, filters }))));
+        }
     }
 }

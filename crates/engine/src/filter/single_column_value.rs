@@ -53,4 +53,7 @@ impl Evaluate for SingleColumnValue {
     fn judges_rows_apart(&self) -> bool {
         true
     }
+    fn backtracks(&self) -> bool {
+        self.compare.backtracks()
+    }
 }

@@ -30,4 +30,7 @@ impl Evaluate for SingleColumnValueExclude {
     fn is_family_essential(&self, family: &[u8]) -> bool {
         self.0.is_family_essential(family)
     }
+    fn backtracks(&self) -> bool {
+        self.0.backtracks()
+    }
 }

@@ -45,4 +45,7 @@ impl Evaluate for Skip {
     fn judges_rows_apart(&self) -> bool {
         self.inner.judges_rows_apart()
     }
+    fn backtracks(&self) -> bool {
+        self.inner.backtracks()
+    }
 }

@@ -55,4 +55,7 @@ impl Evaluate for WhileMatch {
     fn sees_skipped_rows(&self) -> bool {
         true
     }
+    fn backtracks(&self) -> bool {
+        self.inner.backtracks()
+    }
 }

@@ -44,7 +44,7 @@ pub struct Content {
 pub type List = Option<Read<String>>;
 
 /// Where a client waits for regions that open.
-const SETTLED_WITHIN: Duration = Duration::from_millis(2500);
+const SETTLED_WITHIN: Duration = Duration::from_secs(5);
 const POLL: Duration = Duration::from_millis(100);
 
 /// A client that gives up early.

@@ -170,9 +170,10 @@ async fn files_of(
         return Err(unsupported(parent, "edits that are not in files"));
     }
     let mut parted = Parted { files: Vec::new(), max_seq_id: root.read_max_seq_id(fs, parent).await? };
+    let inventory = root.read_inventory(fs, parent).await?;
     for family in table.families.keys() {
         layout::store::check_family(&root.region_dir(parent), family)?;
-        for file in open_files(fs, root, None, parent, family).await? {
+        for file in open_files(fs, root, None, parent, inventory.as_ref(), family).await? {
             parted.max_seq_id = parted.max_seq_id.max(file.seq_id());
             parted.files.push((family.clone(), file));
         }

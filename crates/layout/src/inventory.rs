@@ -43,7 +43,7 @@ impl Inventory {
         self.names.iter().filter_map(move |name| name.strip_prefix(&prefix))
     }
 
-    /// The content of its file. An empty one has a checksum too: no file at all may be missing, or all.
+    /// The content of its file.
     pub(crate) fn encode(&self) -> Bytes {
         let mut text = format!("{HEADER}\n");
         for name in &self.names {
@@ -64,8 +64,19 @@ impl Inventory {
             return None;
         }
         let mut lines = body.lines();
-        (lines.next() == Some(HEADER)).then(|| Inventory { names: lines.map(String::from).collect() })
+        let is_whole = lines.next() == Some(HEADER) && lines.clone().all(is_name);
+        is_whole.then(|| Inventory { names: lines.map(String::from).collect() })
     }
+}
+
+/// Whether a line is `FAMILY/FILE`: a checksum does not keep a path from leading out of the directory.
+fn is_name(line: &str) -> bool {
+    let parts = line.split_once('/');
+    parts.is_some_and(|(family, file)| {
+        store::family_dir_name(family.as_bytes()).is_some()
+            && !file.contains('/')
+            && store::StoreFileName::parse(file).is_some()
+    })
 }
 
 impl RootDir {
@@ -98,8 +109,8 @@ impl RootDir {
     }
 
     /// Replaces the inventory of a region; `None` removes it. A region without a sequence id file was never opened, and
-    /// stays without. Files must be in place before they are
-    /// in the inventory, and leave the inventory before they leave the directory.
+    /// stays without an inventory. A file must be in its directory before it is in the inventory, and must leave the
+    /// inventory before it leaves the directory.
     ///
     /// # Errors
     /// What the file system said; the inventory is then the old or the new one.
@@ -117,9 +128,9 @@ impl RootDir {
         file::replace(fs, &tmp_dir.join(&name), &dir.join(&name), content).await
     }
 
-    /// Checks that the store of a family has all files of the inventory. `files` are those that it has, `replaced` those
-    /// that others replace. Files that HBase has archived since are not missing. Files that the inventory lacks show that
-    /// it is older than the directory, and then nothing is checked.
+    /// Checks that the store of a family has all files of `inventory`, which is that of its region. `files` are those that
+    /// it has, `replaced` those that others replace. A file that is in the archive is not missing: HBase moved it there. A
+    /// file that the inventory lacks shows that the directory is newer, and then nothing is checked.
     ///
     /// # Errors
     /// [`Error::Corrupt`] naming the first missing file.
@@ -128,21 +139,18 @@ impl RootDir {
         fs: &dyn FileSystem,
         region: &RegionInfo,
         family: &[u8],
-        files: &[&str],
-        replaced: &[&str],
+        inventory: &Inventory,
+        (files, replaced): (&[&str], &[&str]),
     ) -> Result<()> {
-        let Some(inventory) = self.read_inventory(fs, region).await? else { return Ok(()) };
         let listed: BTreeSet<&str> = inventory.of_family(family).collect();
-        let is_there = |name: &&&str| files.contains(name) || replaced.contains(name);
-        let missing: Vec<&str> = listed.iter().filter(|name| !is_there(name)).copied().collect();
-        for name in &missing {
-            let path = self.family_dir(region, family).join(name);
-            let is_newer = files.iter().any(|file| !listed.contains(file));
-            if is_newer || fs.stat(&self.archive_family_dir(region, family).join(name)).await?.is_some() {
-                info!(file = %path, "a store file has gone that another server replaced");
-                continue;
+        let is_directory_newer = files.iter().any(|file| !listed.contains(file));
+        let (dir, archive) = (self.family_dir(region, family), self.archive_family_dir(region, family));
+        for name in listed.into_iter().filter(|name| !files.contains(name) && !replaced.contains(name)) {
+            let path = dir.join(name);
+            if !is_directory_newer && fs.stat(&archive.join(name)).await?.is_none() {
+                return Err(corrupt(&path, "this store file is missing or empty"));
             }
-            return Err(corrupt(&path, "this store file is missing or empty"));
+            info!(file = %path, "another server has replaced this store file");
         }
         Ok(())
     }
@@ -195,6 +203,14 @@ mod tests {
             assert_eq!(Inventory::decode(&inventory.encode()), Some(inventory));
         }
         assert_eq!(sample().of_family(b"f").collect::<Vec<_>>(), ["ab", "cd"]);
+    }
+
+    #[test]
+    fn names_that_leave_the_directory_are_refused() {
+        for name in ["../../x", "f/..", "f/../x=ab-cd", "f/a/b", "/ab", "ab", "f/"] {
+            let inventory = Inventory { names: [name.to_string()].into() };
+            assert_eq!(Inventory::decode(&inventory.encode()), None, "{name}");
+        }
     }
 
     #[test]

@@ -6,8 +6,8 @@ use cell::CellOrder;
 use cell::region::RegionInfo;
 use fs::FileSystem;
 use hfile::{OpenOptions, Reader};
-use layout::RootDir;
 use layout::store::ListedFile;
+use layout::{Inventory, RootDir};
 use tracing::warn;
 
 use crate::caching::Caching;
@@ -68,13 +68,14 @@ pub(crate) async fn open_listed(
 /// no block of them is cached.
 ///
 /// # Errors
-/// As [`Reader::open`]; [`Error::Corrupt`] if a file of the region's inventory is missing. A file that cannot be opened
+/// As [`Reader::open`]; [`Error::Corrupt`] if a file of `inventory`, the region's, is missing. A file that cannot be opened
 /// keeps the whole store from being served.
 pub(crate) async fn open_files(
     fs: &dyn FileSystem,
     root: &RootDir,
     cached: Option<Cached<'_>>,
     info: &RegionInfo,
+    inventory: Option<&Inventory>,
     family: &[u8],
 ) -> Result<Vec<Arc<StoreFile>>> {
     let mut files = Vec::new();
@@ -87,7 +88,9 @@ pub(crate) async fn open_files(
         files.into_iter().partition(|file| replaced.iter().any(|name| name == file.name()));
     let gone: Vec<&str> = gone.iter().map(|file| file.name()).collect();
     let kept_names: Vec<&str> = kept.iter().map(|file| file.name()).collect();
-    root.check_whole(fs, info, family, &kept_names, &gone).await?;
+    if let Some(inventory) = inventory {
+        root.check_whole(fs, info, family, inventory, (&kept_names, &gone)).await?;
+    }
     if let Err(error) = root.archive_store_files(fs, info, family, &gone).await {
         warn!(region = %info.encoded_name(), names = ?gone, %error,
             "compacted files could not be archived; tried again at the next open");

@@ -64,11 +64,13 @@ impl Region {
         families.iter().try_for_each(check_codecs)?;
         let fs = services.fs.clone();
         prepare_directories(&*fs, &services.root, &info, &families).await?;
+        let inventory = services.root.read_inventory(&*fs, &info).await?;
         let mut stores = Vec::with_capacity(families.len());
         for family in &families {
             let caching = Caching::of(family, &services.options.caching);
             let cached = Cached { loader: &services.loader, caching };
-            let files = open_files(&*fs, &services.root, Some(cached), &info, &family.name).await;
+            let (root, inventory) = (&services.root, inventory.as_ref());
+            let files = open_files(&*fs, root, Some(cached), &info, inventory, &family.name).await;
             let files = files.map_err(|error| with_remedy(error, &info))?;
             let store = StoreView::new(Arc::new(Memstore::new(table.order())), files);
             if let Some(common) = store.common_of_rows() {
@@ -78,7 +80,6 @@ impl Region {
         }
         let seq_id_file = services.root.read_max_seq_id(&*fs, &info).await?;
         entries.check(stores.iter().map(StoreView::max_file_seq_id).min().unwrap_or(0))?;
-        let inventory = services.root.read_inventory(&*fs, &info).await?;
         let region = Region::new(services, info, table, families, stores, inventory);
         let replayed = region.replay(&mut *entries).await?.max(region.replay_recovered_edits().await?);
         let last_used = region.last_used_seq_id(replayed, seq_id_file);

@@ -71,7 +71,7 @@ pub enum Error {
         /// Bytes it had when the room was used up.
         bytes: usize,
     },
-    /// The client has gone, and nobody waits for the rest.
+    /// The client has disconnected, so the rest of the answer is not needed.
     #[error("the client has disconnected")]
     Abandoned,
     /// Stored bytes fail their check: retrying this copy is useless, a person is wanted.

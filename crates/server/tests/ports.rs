@@ -24,7 +24,7 @@ const MASTER_PAGES: usize = 2;
 const REGION_SERVER: usize = 3;
 const REGION_SERVER_PAGES: usize = 4;
 
-/// All services of HBase 2.5, 2.6 and 3.0, and one that nobody has.
+/// All services of HBase 2.5, 2.6 and 3.0, and one that does not exist.
 const SERVICES: [&str; 14] = [
     "ClientService",
     "AdminService",

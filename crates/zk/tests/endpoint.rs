@@ -378,7 +378,7 @@ async fn a_connection_without_session_makes_room_for_a_new_one() {
     let mut third = harness.session().await;
     silent.closed().await;
     third.ask("fffffffe 0000000b").await;
-    // All have sessions: nobody is closed for a newcomer.
+    // All connections have sessions, so the new one is closed.
     harness.raw().await.closed().await;
     drop(sessions);
 }

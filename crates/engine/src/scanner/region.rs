@@ -629,7 +629,7 @@ impl RegionScanner {
         }
     }
 
-    /// Takes the cost of a cell, and of its filter, off the budgets; whether the deadline is over.
+    /// Subtracts the cost of a cell and of its filter from the budgets. Returns whether the deadline has passed.
     fn charge(&mut self, cost: usize, limits: &Limits) -> bool {
         let cost = cost + self.filter.as_mut().map_or(0, |filter| filter.scan.take_cost());
         self.slice_left = self.slice_left.saturating_sub(cost);

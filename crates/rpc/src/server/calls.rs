@@ -268,7 +268,7 @@ impl Running {
                 polled
             });
             let outcome = polling.await;
-            // An error means that nobody waits for it any more.
+            // An error means that the connection has closed.
             let _ = send.send((outcome, account));
         });
     }

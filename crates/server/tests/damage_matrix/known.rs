@@ -51,8 +51,8 @@ fn failure(cell: &Cell) -> Option<String> {
     if !differences.wrong.is_empty() {
         return Some(format!("wrong: {}", differences.wrong.join("; ")));
     }
-    let is_told = is_log(cell) && is_reported(cell);
-    if !differences.lost.is_empty() && !is_told {
+    let is_reported_loss = is_log(cell) && is_reported(cell);
+    if !differences.lost.is_empty() && !is_reported_loss {
         return Some(format!("silently shorter: {:?}", differences.lost));
     }
     let foreign = differences.failing.keys().find(|table| !is_related(cell, table));

@@ -73,7 +73,7 @@ fn restore_marker(image: &Image, data: &Path) -> Remedied {
     Remedied { command: shown.into(), result: judge(&start_and_read(image, data, &[])) }
 }
 
-/// Takes what the log names until nothing is named that was not taken.
+/// Runs the commands that the log names, until it names no new ones.
 fn online(image: &Image, data: &Path) -> Vec<Remedied> {
     let server = match Started::start(data, &[]) {
         Ok(server) => server,

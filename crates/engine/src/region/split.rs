@@ -39,11 +39,13 @@ impl Region {
         let Some(bytes_max) = self.split_policy.bytes_max(regions) else { return false };
         let view = self.view.load();
         let sizes = view.stores.iter().map(file_bytes);
-        let is_large = match self.split_policy.sums_stores {
-            true => sizes.sum::<u64>() > bytes_max,
-            false => sizes.max().unwrap_or(0) > bytes_max,
+        let bytes = match self.split_policy.sums_stores {
+            true => sizes.sum::<u64>(),
+            false => sizes.max().unwrap_or(0),
         };
-        is_large && self.is_splittable()
+        // A split flushes the region while it is offline, and its daughters rewrite all files. Without
+        // space for that, the region would stay offline for as long as the disk is full.
+        bytes > bytes_max && self.is_splittable() && self.services.budget.space().has(bytes)
     }
 
     /// The row to split at; `None` if there is none, because the region is small or its files have one row in the middle.

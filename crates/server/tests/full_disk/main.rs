@@ -97,12 +97,19 @@ fn connect(env: &Env, zookeeper: &str, retries: u32) -> Client {
     Client::new(env.clone(), registry, options)
 }
 
+/// A write is tried twice, so that a refusal shows. A read is retried as a client would, because the
+/// region may be splitting.
+struct Clients {
+    writer: Client,
+    reader: Client,
+}
+
 impl World {
-    async fn start(&self) -> (Server, Client) {
+    async fn start(&self) -> (Server, Clients) {
         let mut server = Server::start(&self.disk.join("data"), &self.disk.beside("log"), &SETTINGS);
         let zookeeper = server.ready(&self.env).await;
-        let client = connect(&self.env, &zookeeper, 1);
-        (server, client)
+        let (writer, reader) = (connect(&self.env, &zookeeper, 1), connect(&self.env, &zookeeper, 8));
+        (server, Clients { writer, reader })
     }
 
     /// Writes a row of its own; whether it was acknowledged.
@@ -177,11 +184,12 @@ impl World {
     async fn cycle(&mut self) {
         let _ = std::fs::remove_dir_all(self.disk.join("data"));
         self.ledger = Ledger::default();
-        let (mut server, mut client) = self.start().await;
-        let admin = client.admin();
+        let (mut server, mut clients) = self.start().await;
+        let admin = clients.reader.admin();
         let table = TableDescriptor::new(table_name()).with_family(FamilyDescriptor::new("f"));
         admin.create_table(&table, &[]).await.unwrap();
-        let mut table = client.table(table_name());
+        let mut table = clients.writer.table(table_name());
+        let mut reads = clients.reader.table(table_name());
         // Another program leaves the server a random number of bytes; half of the time it then takes these too.
         let left = self.chance.within(8 << 20..(MIB - 10) << 20);
         self.disk.fill(left);
@@ -197,16 +205,17 @@ impl World {
             }
         }
         self.refusals += refused;
-        self.read(&table).await;
-        self.check(&table, "while the disk is full").await;
+        self.read(&reads).await;
+        self.check(&reads, "while the disk is full").await;
         self.deletes += u64::from(self.delete(&table).await);
         if self.chance.once_in(2) {
             server.kill();
             self.restarts += 1;
-            (server, client) = self.start().await;
-            table = client.table(table_name());
-            self.check(&table, "after a start on the full disk").await;
-            self.read(&table).await;
+            (server, clients) = self.start().await;
+            table = clients.writer.table(table_name());
+            reads = clients.reader.table(table_name());
+            self.check(&reads, "after a start on the full disk").await;
+            self.read(&reads).await;
         }
         self.disk.free_all();
         let begun = Instant::now();
@@ -220,10 +229,10 @@ impl World {
             self.env.clock.sleep(Duration::from_millis(100)).await;
         }
         self.resumed = self.resumed.max(begun.elapsed());
-        self.check(&table, "when there is room again").await;
+        self.check(&reads, "when there is room again").await;
         server.kill();
-        let (mut server, client) = self.start().await;
-        self.check(&client.table(table_name()), "after the last start").await;
+        let (mut server, clients) = self.start().await;
+        self.check(&clients.reader.table(table_name()), "after the last start").await;
         server.kill();
     }
 }

@@ -1,12 +1,13 @@
-# The doors of the project. Each fetches what it needs through the ordinary package managers.
+# Entry points of the project. Each fetches what it needs through the ordinary package managers.
 #
-#   make run     build and serve on loopback, data in ./grampus-data
-#   make optimized  build as for users of a release: a minute of load tells the compiler what is common (some 15 minutes);
-#                the binary is target/optimized/grampus
-#   make test    everything that must hold at every commit (what CI runs)
-#   make check   test, and format, lints, docs, licences, a short run of every fuzz target
-#   make compare processor time and throughput beside real HBase, on this machine (hours; ARGS=--quick for a first look)
-#   make compat  stock Java clients against Grampus and against HBase itself, answers compared
+#   make run        build and run the server on loopback, with data in ./grampus-data
+#   make optimized  profile-guided (PGO) build with a one-minute training load, as released; takes
+#                   about 15 minutes; the binary is target/optimized/grampus
+#   make test       everything that must hold at every commit (what CI runs)
+#   make check      make test, and format, lints, docs, licences and a short run of each fuzz target
+#   make compare    CPU time and throughput compared with HBase on this machine (hours; for a first
+#                   impression: ARGS=--quick)
+#   make compat     stock Java clients against Grampus and HBase, responses compared
 
 ARGS ?=
 

@@ -1,12 +1,14 @@
-"""The part `beside`: the slowest of a hundred gets at half of what Grampus can do, while everything is aggregated beside them.
+"""The part `beside`: the p99 of gets at half of Grampus's capacity, while all data is aggregated
+concurrently.
 
-Gets come at a fixed rate, and each is timed from the moment it was due. Beside them goes one of these, over and over:
+Gets are sent at a fixed rate, and each is timed from the moment it was due. One of these loads runs
+concurrently:
 
-  nothing   to compare with
-  warm      a question to ColumnService, answered from vectors
-  cells     the sum of HBase's AggregateService, for which each cell of each block is looked at: the longest work there is
+  nothing   the baseline
+  warm      a query to ColumnService that is answered from vectors
+  cells     the sum by HBase's AggregateService, which reads each cell of each block: the longest work there is
 
-Wanted: a p99 that is not more than twice that with nothing beside. HBase does not take part; only Grampus is told of.
+Target: a p99 of at most twice the baseline. HBase is not measured.
 """
 import os
 import subprocess
@@ -25,13 +27,13 @@ RECORDS = 200_000
 REGIONS = 8
 QUESTION = ["--sum", 4, "--only", "6=3", "--group-by", 1]
 LOADS = {"nothing": None, "warm": "columns", "cells": "endpoint"}
-# More than there is time for.
+# More runs than there is time for.
 WITHOUT_END = 1_000_000
 WANTED = 2
 
 
 class Beside:
-    """Gets at a rate, with an aggregation going on."""
+    """Gets at a rate, with a concurrent aggregation."""
 
     def __init__(self, arguments):
         self._arguments = arguments
@@ -41,7 +43,7 @@ class Beside:
         self._records = RECORDS if arguments.rows >= RECORDS else arguments.rows
 
     def run(self):
-        """Measures; what is wanted and is not so."""
+        """Measures and returns the missed targets."""
         server = subject.grampus(self._arguments.grampus, settings={"grampus.memory": self._arguments.memory})
         with ExitStack() as started:
             with cores.of_servers():
@@ -55,7 +57,7 @@ class Beside:
                 for name, step in LOADS.items():
                     self._measure(server, rate, run, name, step)
         self._record.write(self.lines())
-        return [f"beside: with {name} beside, p99 is {self._growth(name):.1f} times as long (wanted: {WANTED} at most)"
+        return [f"beside: with the load {name}, p99 is {self._growth(name):.1f} times as long (target: {WANTED} at most)"
                 for name in LOADS if self._growth(name) > WANTED]
 
     def _gets(self):
@@ -69,7 +71,7 @@ class Beside:
     def _measure(self, server, rate, run, name, step):
         if step is None:
             return self._keep(name, run, self._generator.run(server, *self._gets(), "--rate", rate), 0)
-        # Not a pipe: who asks would wait until somebody reads it.
+        # Not a pipe: the process would block once the pipe is full.
         with tempfile.TemporaryFile("w+") as answers, self._asked(server, [step, "--runs", WITHOUT_END], answers):
             got = self._generator.run(server, *self._gets(), "--rate", rate)
             answers.seek(0)
@@ -78,9 +80,9 @@ class Beside:
 
     @contextmanager
     def _asked(self, server, words, answers=subprocess.DEVNULL):
-        """Somebody who asks, as long as the block lasts."""
+        """A process that sends queries until the block ends."""
         command = [self._arguments.grampus, "records", *words, "--rows", self._records, *QUESTION, "--json", *address(server)]
-        # It shares a core with the load generator, which is to be on time.
+        # It shares a core with the load generator, which must send on time.
         asked = subprocess.Popen([str(word) for word in command], stdout=answers,
                                  preexec_fn=lambda: os.nice(19))
         try:
@@ -101,11 +103,11 @@ class Beside:
     def lines(self):
         """The table."""
         yield (f"gets of 100 B at half of saturation, {CLIENTS} clients, {self._table.rows:,} rows, while {self._records:,} "
-               f"records of 91 attributes are aggregated again and again; one core for the server; medians of "
+               f"records of 91 attributes are aggregated in a loop; one core for the server; medians of "
                f"{self._arguments.runs} runs of {self._arguments.pause_seconds:g} s")
-        yield from aligned([["beside", "gets/s", "p50 us", "p99 us", "p999 us", "p99 by that with nothing", "rows/s aggregated"],
+        yield from aligned([["load", "gets/s", "p50 us", "p99 us", "p999 us", "p99 / p99 without load", "rows/s aggregated"],
                             *(self._row(name) for name in LOADS)])
-        yield f"wanted: p99 {WANTED} times as long at most"
+        yield f"target: p99 at most {WANTED} times as long"
 
     def _row(self, name):
         latencies = (f"{self._latency(name, which):,.0f}" for which in ("p50", "p99", "p999"))

@@ -1,8 +1,9 @@
-"""A control group with a limit of memory, page cache included, for a server that is measured within it.
+"""A control group with a memory limit, including page cache, for a server that is measured in it.
 
-The group is the script's own, at the root of the hierarchy, and gone behind the block. A process belongs to the group
-that it was born in, and memory to that which first touched it; so this script itself goes in for the moment in which it
-starts the server. Both versions of the kernel's interface are known; the first where memory is under its rule.
+The script creates the group at the root of the hierarchy and removes it at the end of the block. A
+process belongs to the group in which it was created, and memory to the group that first touched it;
+so this script enters the group while it starts the server. Supports both versions of the kernel's
+interface; the first one where it controls memory.
 """
 import os
 import subprocess
@@ -13,7 +14,7 @@ from contextlib import contextmanager
 from javatools import die
 
 ROOT = "/sys/fs/cgroup"
-# The kernel brings a group's figures up to date no more often than each two seconds.
+# The kernel updates a group's statistics at most every two seconds.
 STAT_S = 3
 
 
@@ -22,12 +23,12 @@ class V1:
 
     root = os.path.join(ROOT, "memory")
     limit = "memory.limit_in_bytes"
-    # Nothing is swapped: a server that waits for its own memory is not what is measured.
+    # No swapping: a server that waits for its own memory is not what is measured.
     unswapped = ("memory.swappiness", "0")
     anonymous, page_cache = ("total_active_anon", "total_inactive_anon"), "total_cache"
 
     def own_group(line):
-        """The path of the group, if the line of /proc/self/cgroup tells it."""
+        """The path of the group, if the line of /proc/self/cgroup has it."""
         _, controllers, path = line.strip().split(":", 2)
         return path if "memory" in controllers.split(",") else None
 
@@ -41,12 +42,12 @@ class V2:
     anonymous, page_cache = ("active_anon", "inactive_anon"), "file"
 
     def own_group(line):
-        """The same."""
+        """Like V1.own_group."""
         return line.strip()[len("0::"):] if line.startswith("0::") else None
 
 
 class Bound:
-    """A group of so many bytes, as long as the block lasts."""
+    """A group with a limit of `limit_bytes`, for the duration of the block."""
 
     def __init__(self, name, limit_bytes):
         self.limit_bytes = limit_bytes
@@ -61,8 +62,8 @@ class Bound:
             self._write(self._version.limit, self.limit_bytes)
         except OSError as error:
             self._remove()
-            die(f"no control group can be made: {error}; run as root where {self._version.root} may be written (in a "
-                "container: with --privileged), or leave the part cold out by --parts")
+            die(f"cannot create a control group: {error}; run as root where {self._version.root} is writable (in a "
+                "container: with --privileged), or exclude the part cold with --parts")
         self._write_if_there(*self._version.unswapped)
         return self
 
@@ -73,7 +74,7 @@ class Bound:
 
     @contextmanager
     def inside(self):
-        """What is started in this block is in the group."""
+        """Processes started in this block belong to the group."""
         home = self._own_group()
         self._write("cgroup.procs", os.getpid())
         try:
@@ -83,8 +84,8 @@ class Bound:
                 out.write(str(os.getpid()))
 
     def anonymous_bytes(self):
-        """Memory of the group's processes that is no page of a file."""
-        # Not what is mapped: a huge page of which a part was given back is charged whole.
+        """Memory of the group's processes, except pages of files."""
+        # Not the mapped size: a huge page that was partly returned is charged in full.
         return sum(map(self._stat, self._version.anonymous))
 
     def page_cache_bytes(self):
@@ -92,12 +93,13 @@ class Bound:
         return self._stat(self._version.page_cache)
 
     def leave_for_pages(self, spare_bytes):
-        """Takes memory of the group until so much is left for pages of files, by a process that only holds it."""
+        """Starts a process that holds memory of the group, so that only `spare_bytes` are left for
+        pages of files."""
         time.sleep(STAT_S)
         taken = self.limit_bytes - self.anonymous_bytes() - spare_bytes
         if taken <= 0:
             return
-        # Private, for shared memory counts as pages of a file.
+        # Private, because shared memory counts as pages of a file.
         hold = ("import mmap, sys; held = mmap.mmap(-1, int(sys.argv[1]), mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)\n"
                 "for at in range(0, len(held), mmap.PAGESIZE): held[at] = 1\n"
                 "print(flush=True); sys.stdin.read()")
@@ -105,17 +107,17 @@ class Bound:
             self._ballast = subprocess.Popen([sys.executable, "-c", hold, str(taken)], stdin=subprocess.PIPE,
                                              stdout=subprocess.PIPE, text=True)
         if not self._ballast.stdout.readline():
-            die(f"{taken >> 20} MiB of ballast cannot be had in {self._path}")
+            die(f"cannot allocate {taken >> 20} MiB of ballast in {self._path}")
 
     def _own_group(self):
         with open("/proc/self/cgroup") as lines:
             path = next(filter(None, map(self._version.own_group, lines)), "/")
-        # In a container the path may be the host's, which is not seen here.
+        # In a container the path may be the host's, which is not visible here.
         home = os.path.normpath(self._version.root + path)
         return home if os.path.isdir(home) else self._version.root
 
     def _allow_memory(self):
-        """Version 2 has the files of memory only in groups whose parent allows it."""
+        """In version 2 a group has the memory files only if its parent enables them."""
         allowed = os.path.join(self._version.root, "cgroup.subtree_control")
         if self._version is V2:
             with open(allowed, "r+") as control:
@@ -135,7 +137,7 @@ class Bound:
             self._write(file, value)
 
     def _remove(self):
-        # The kernel takes a moment to see that the last process is gone.
+        # The kernel takes a moment to notice that the last process has ended.
         for _ in range(50):
             try:
                 return os.rmdir(self._path)
@@ -143,4 +145,4 @@ class Bound:
                 return None
             except OSError:
                 time.sleep(0.1)
-        return print(f"{self._path} is still in use and stays", file=sys.stderr)
+        return print(f"cannot remove {self._path}: it is still in use", file=sys.stderr)

@@ -1,13 +1,15 @@
 """The part `cold`: gets when the block cache holds a third of the data.
 
-The first rows of the table fit the cache, and are read until they are in it. Of the others, none is let in
-(setCacheBlocks(false)); so the share of hot rows among those that are asked for is the ratio of hits, and the cache is
-the same behind a run as before it. What is in both caches is the same: as many rows as fit 0.4 of HBase's heap, which is
-0.4 of grampus.memory (where the cache has what memstores leave, too).
+The first rows of the table fit in the cache, and are read until they are cached. The other rows are
+never cached (setCacheBlocks(false)). So the share of hot rows among the requested rows is the hit
+ratio, and a run does not change the cache. Both caches have the same content: as many rows as fit
+in 0.4 of HBase's heap, which is 0.4 of grampus.memory (whose cache may also use the memory that
+memstores leave).
 
-Both servers run in control groups with the same limit. What one of them takes less would be page cache to it, that is to
-say, a third of its misses would be none; so ballast takes what is more than PAGES_MIB, and the files' pages
-are dropped before each run. What came from disk is counted, to show it.
+Both servers run in control groups with the same limit. Memory that a server does not use would
+become its page cache, which would turn about a third of its misses into hits. So ballast takes
+everything above PAGES_MIB, and the pages of the files are dropped before each run. The bytes read
+from disk are counted as evidence.
 """
 from contextlib import ExitStack
 
@@ -24,13 +26,15 @@ from steps import Table
 MIB = 1 << 20
 CLIENTS = 10
 RATIOS = (0, 65, 100)
-# HBase needs about 300 MiB beyond its heap, for code, classes, threads and network buffers; the rest is for files' pages.
+# HBase needs about 300 MiB beyond its heap, for code, classes, threads and network buffers; the
+# rest is page cache.
 BEYOND_HEAP_MIB = 512
-# Page cache that either has while it is measured: a tenth of the data.
+# Page cache of each server during the measurement: a tenth of the data.
 PAGES_MIB = 128
 CACHE_SHARE = 0.4
 DATA_TO_CACHE = 3
-# Of the cache; the rest is for indexes and Bloom filters, and for what a cache drops before it is quite full.
+# Share of the cache; the rest is for indexes, Bloom filters, and for blocks that a cache evicts
+# before it is quite full.
 HOT_SHARE = 0.6
 VALUE_BYTES = 1_000
 # A cell in its block: lengths, key, family, qualifier, timestamp, type, sequence number.
@@ -49,7 +53,7 @@ class Cold:
         self._hot_rows = int(cache_bytes * HOT_SHARE) // ROW_BYTES
 
     def run(self):
-        """Measures; nothing is demanded."""
+        """Measures; there are no targets."""
         limit_bytes = (self._arguments.cold_memory + BEYOND_HEAP_MIB) * MIB
         with Bound("hbase", limit_bytes) as of_hbase, Bound("grampus", limit_bytes) as of_grampus, ExitStack() as started:
             servers = [(self._hbase(), of_hbase), (self._grampus(), of_grampus)]
@@ -66,7 +70,7 @@ class Cold:
         return []
 
     def _hbase(self):
-        # A heap that is touched later would be taken from the page cache while it is measured.
+        # Heap that is first touched during the measurement would be taken from the page cache.
         return subject.hbase(f"{self._arguments.cold_memory}m", {"hfile.block.cache.size": CACHE_SHARE}, pages=True,
                              jvm=["-XX:+AlwaysPreTouch"])
 
@@ -96,25 +100,25 @@ class Cold:
         storefiles.drop_from_page_cache(server, self._table.name)
         pid = server.server.pid
         misses, resident, read = _misses(server), process.resident_mib(pid), process.bytes_from_disk(pid)
-        # Not warmed up, for all that is asked is to be among what is counted.
+        # No warm-up, because every request must be counted.
         got = self._generator.run(server, *self._words(percent), "--seconds", self._arguments.seconds, "--warm-up", 0)
         growth, read = process.resident_mib(pid) - resident, process.bytes_from_disk(pid) - read
-        # A get reads one block of data; those of indexes and Bloom filters are in the cache. Calls that were under way at
-        # the end are misses, but no rows.
+        # A get reads one data block; blocks of indexes and Bloom filters are cached. Calls in
+        # flight at the end count as misses, but not as rows.
         hit_ratio = max(0, 1 - (_misses(server) - misses) / got["rows"])
         self._record.add(server=server.name, percent=percent, run=run, hit_ratio=hit_ratio, growth_mib=growth,
                          disk_kib_per_row=read / got["rows"] / 1024, page_cache_mib=bound.page_cache_bytes() / MIB, **got)
         print(f"  {server.name:8} {percent:3} % hits (by its count {hit_ratio:.1%}), run {run}: "
-              f"{got['rows_per_second']:9,.0f} rows/s {got['server_cpu_us_per_row']:8.2f} us CPU a row", flush=True)
+              f"{got['rows_per_second']:9,.0f} rows/s {got['server_cpu_us_per_row']:8.2f} us CPU per row", flush=True)
 
     def lines(self):
         """The table."""
         memory = self._arguments.cold_memory
         yield (f"gets of 1 KB, {CLIENTS} clients, {self._table.rows:,} rows, {DATA_TO_CACHE} times the block cache of "
                f"{memory * CACHE_SHARE:.0f} MiB; each server in {memory + BEYOND_HEAP_MIB} MiB, of which {PAGES_MIB} are for "
-               "pages of files; medians")
-        yield from aligned([["hits", "server", "hits counted", "rows/s", "CPU us a row", "HBase/Grampus", "p50 us", "p999 us",
-                             "p999/p50", "KiB of disk a row", "growth MiB", "page cache MiB"],
+               "page cache; medians")
+        yield from aligned([["hits", "server", "hits counted", "rows/s", "CPU us per row", "HBase / Grampus", "p50 us",
+                             "p999 us", "p999 / p50", "KiB from disk per row", "growth MiB", "page cache MiB"],
                             *(self._row(percent, name) for percent in RATIOS for name in ("hbase", "grampus"))])
 
     def _row(self, percent, name):

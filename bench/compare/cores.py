@@ -1,6 +1,6 @@
-"""Where processes run: the servers on the first core, everything that asks them on the second.
+"""CPU pinning: the servers run on the first core, all clients on the second.
 
-What is started inherits the core of the thread that starts it, and threads do too.
+A process or thread inherits the core of the thread that starts it.
 """
 import os
 from contextlib import contextmanager
@@ -12,7 +12,8 @@ _ALL = sorted(os.sched_getaffinity(0))
 
 
 def ask_from_the_second():
-    """Moves this script, and with it what it starts from now on, to the core of those who ask."""
+    """Moves this script, and so everything that it starts from now on, to the core of the
+    clients."""
     if len(_ALL) < 2:
         die("the servers and the load generator need a core each; this machine has one")
     os.sched_setaffinity(0, {_ALL[1]})
@@ -20,7 +21,7 @@ def ask_from_the_second():
 
 @contextmanager
 def of_servers():
-    """What is started in this block runs on the servers' core."""
+    """Processes started in this block run on the servers' core."""
     os.sched_setaffinity(0, {_ALL[0]})
     try:
         yield
@@ -30,7 +31,7 @@ def of_servers():
 
 @contextmanager
 def on_all():
-    """What is started in this block runs wherever it likes."""
+    """Processes started in this block run on any core."""
     pinned = os.sched_getaffinity(0)
     os.sched_setaffinity(0, _ALL)
     try:

@@ -1,7 +1,9 @@
-"""Instructions a row that a server takes in user mode and in the kernel, as counted in a virtual machine (machine.py).
+"""Instructions per row of a server, in user mode and in the kernel, counted in a virtual machine
+(machine.py).
 
-For each binary and number of regions a machine is booted, which loads a table, asks for rows and tells what the server spent
-(emulated_init.sh). What the server does with nobody asking is measured too, and taken off.
+For each binary and number of regions this boots a machine that loads a table, sends requests and
+reports what the server spent (emulated_init.sh). The cost of the idle server is measured too, and
+subtracted.
 """
 import contextlib
 import json
@@ -15,23 +17,27 @@ import machine
 from javatools import die
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-# The loop that checks the count: as many turns, of two instructions each, are between a short and a long one.
+# The loop that checks the count: the long loop has this many more iterations, of two instructions,
+# than the short one.
 LOOP_TURNS = 100_000_000
-# More than ticks of the clock explain: then nanoseconds are no instructions in this machine.
+# A deviation beyond clock granularity means that nanoseconds do not count instructions in this
+# machine.
 LOOP_DEVIATION_MAX = 0.003
-# Virtual seconds: before the server is held to be at rest, and of rest that are measured.
+# Virtual seconds: until the server counts as idle, and of idle time that are measured.
 SETTLE_S, REST_S = 5, 10
-# What a run takes to start, and for each client to learn of one region more: some half a million instructions to ask where it is,
-# and calls for random rows until every region had its turn, but for one of ten thousand.
+# Seconds to start a run, and per client and further region to locate it: about half a million
+# instructions per lookup, and calls for random rows until all but one in ten thousand regions were
+# used.
 START_S, LEARNING_S = 0.3, 0.0012
 INSTRUCTIONS_PER_US = 1000
 
 
 class Cost:
-    """Instructions a row of one thing asked.
+    """Instructions per row of one request type.
 
-    The median over boots of the median over turns: the turns of one boot share its chances, which are seeds of hash tables and places
-    in memory. `boots_apart` and `turns_apart` are the distances of the greatest from the least, as parts of the median.
+    The median over boots of the median over turns: the turns of one boot share its random state,
+    which is seeds of hash tables and memory addresses. `boots_apart` and `turns_apart` are the
+    differences between the highest and the lowest value, as shares of the median.
     """
 
     def __init__(self, counts, name):
@@ -46,10 +52,10 @@ class Cost:
 
 
 class Spending:
-    """What a run took of the server; as a difference, what a long run took more than a short one.
+    """What a run cost the server, or the difference between a long and a short run.
 
-    A run's start, when its clients connect and learn where regions are, and its end, when answers come that it counts no more, are in
-    both and fall out.
+    The difference cancels the start of a run, when its clients connect and locate regions, and its
+    end, when responses arrive that it no longer counts.
     """
 
     def __init__(self, instructions, seconds, rows):
@@ -60,19 +66,19 @@ class Spending:
 
 
 class Count:
-    """What one binary took, in one boot."""
+    """The measurements of one binary, in one boot."""
 
     def __init__(self):
         self.deviation = None
         self.rest_per_s = None
-        # By name of what was asked, a list of what its turns took a row.
+        # By request type, the instructions per row of each turn.
         self.per_row = {}
-        # The greatest part of a turn that was the server's own doing and was taken off.
+        # The highest share of a turn that was idle cost and was subtracted.
         self.rest_share = 0.0
         self._short = None
 
     def take(self, kind, fields):
-        """One line of the machine's."""
+        """Processes one line of the machine's console."""
         if kind == "loop":
             short_us, long_us = map(int, fields)
             self._check_loop((long_us - short_us) * INSTRUCTIONS_PER_US)
@@ -92,18 +98,18 @@ class Count:
     def _check_loop(self, counted):
         self.deviation = counted / (2 * LOOP_TURNS) - 1
         if abs(self.deviation) > LOOP_DEVIATION_MAX:
-            die(f"a loop of {2 * LOOP_TURNS:,} instructions was counted as {counted:,}: time is no count here")
+            die(f"a loop of {2 * LOOP_TURNS:,} instructions was counted as {counted:,}: virtual time does not count instructions here")
 
 
 def spending(fields):
-    """Of a line that tells of a run, or of rest, which has no rows."""
+    """Parses the line of a run, or of an idle period, which has no rows."""
     _, spent_us, before_s, after_s, measured = fields
     rows = json.loads(measured)["rows"] if measured else 0
     return Spending(int(spent_us) * INSTRUCTIONS_PER_US, float(after_s) - float(before_s), rows)
 
 
 def short_s(words, regions):
-    """How long a short run is: until nearly all is learnt by each client that is learnt at a run's start."""
+    """The length of a short run: until each client has located nearly all regions."""
     clients = int(words[words.index("--clients") + 1])
     return START_S + LEARNING_S * (regions - 1) * clients
 
@@ -111,8 +117,8 @@ def short_s(words, regions):
 def count(binary, generator, asked, kernel, settings):
     """Counts one binary in one boot.
 
-    `asked` are names and words for `grampus bench`; `settings` have `rows`, `regions`, `turns`, and the `seconds` that a long run is
-    longer than a short one.
+    `asked` are names and arguments for `grampus bench`; `settings` have `rows`, `regions`, `turns`,
+    and the `seconds` by which a long run exceeds a short one.
     """
     with tempfile.TemporaryDirectory() as directory:
         first_files = os.path.join(directory, "first-files")
@@ -127,11 +133,11 @@ def count(binary, generator, asked, kernel, settings):
                 tell(time.monotonic() - begun, kind, fields, counted)
                 if kind == "end":
                     return counted
-    die("the virtual machine ended early; its last words:\n" + "\n".join(said[-40:]))
+    die("the virtual machine ended early; its last output:\n" + "\n".join(said[-40:]))
 
 
 def message(line):
-    """A line of emulated_init.sh's: its kind and fields. Others are the kernel's, of no kind."""
+    """Kind and fields of a line of emulated_init.sh. A line of the kernel has no kind."""
     _, marked, message = line.partition("guest:")
     kind, *fields = message.split("|", 5)
     return (kind, fields) if marked else (None, fields)
@@ -165,13 +171,13 @@ def asked_line(name, words, settings):
 
 
 def tell(passed_s, kind, fields, counted):
-    """A line of progress."""
+    """Prints a line of progress."""
     if kind in (None, "short"):
         return
     text = {"clock": lambda: f"booted, clock by {fields[0]}",
-            "loop": lambda: f"a loop's instructions counted, {counted.deviation:+.4%}",
-            "rest": lambda: f"at rest {counted.rest_per_s:,.0f} instructions a second",
+            "loop": lambda: f"instruction count of a loop deviates by {counted.deviation:+.4%}",
+            "rest": lambda: f"idle: {counted.rest_per_s:,.0f} instructions per second",
             "long": lambda: f"{fields[0]}: {counted.per_row[fields[0]][-1]:,.1f}",
-            "end": lambda: f"ended; at most {counted.rest_share:.3%} of a turn was taken off as rest"}
+            "end": lambda: f"ended; at most {counted.rest_share:.3%} of a turn was subtracted as idle cost"}
     text = text.get(kind, lambda: " ".join([kind, *fields[:1]]))()
     print(f"  {passed_s:4.0f} s  {text}", file=sys.stderr, flush=True)

@@ -1,13 +1,14 @@
 #!/bin/busybox sh
-# The first process of the virtual machine in which `bench/counting --kernel` counts (machine.py): starts the server in a control
-# group, asks it for rows, and tells what time the group had on the processor, which are instructions there.
+# The init process of the virtual machine in which `bench/counting --kernel` counts (machine.py). It
+# starts the server in a control group, sends requests, and reports the CPU time of the group, which
+# counts instructions there.
 #
-# /settings: values for `sh`. /asked: a line for each thing asked, with bars between a name, the seconds of a short run and of a long
-# one, and words for `grampus bench`.
-# Lines for the host begin with "guest:", a word, and fields with bars between them.
+# /settings: shell variables. /asked: one line per request type, with fields separated by bars:
+# name, seconds of a short run, seconds of a long run, arguments for `grampus bench`. Lines for the
+# host begin with "guest:", followed by a word and fields, separated by bars.
 
 TABLE=TestTable
-# In virtual seconds, which pass at once where nothing is to do.
+# In virtual seconds, which pass immediately while the machine is idle.
 START_PATIENCE_S=120
 RUN_PATIENCE_S=600
 
@@ -39,12 +40,12 @@ in_group() {
     sh -c 'echo $$ >/cgroup/$0/cgroup.procs; exec "$@"' "$@"
 }
 
-# Microseconds that a group had on the processor, its threads that have ended among them.
+# CPU time of a group in microseconds, including threads that have ended.
 spent_us() {
     sed -n 's/^usage_usec //p' /cgroup/$1/cpu.stat
 }
 
-# Says what the server's group spends while a command runs.
+# Reports what the server's group spends while a command runs.
 spending() {
     kind=$1 of=$2
     shift 2
@@ -70,7 +71,7 @@ bench() {
         --zookeeper 127.0.0.1:2181 --json /tmp/bench.json >/tmp/bench.log 2>&1 || give_up "grampus bench $* failed"
 }
 
-# Several turns of a short and a long run; the first short one is there to warm caches.
+# Several turns of a short and a long run; the first short run only warms the caches.
 ask() {
     name=$1 short_s=$2 long_s=$3 words=$4
     say "step|$name"

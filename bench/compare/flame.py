@@ -1,4 +1,4 @@
-"""Where a server's processor time goes: stacks taken by perf, drawn as flame graphs by inferno."""
+"""CPU profiles of a server: stacks sampled by perf, drawn as flame graphs by inferno."""
 import collections
 import os
 import subprocess
@@ -6,19 +6,22 @@ import subprocess
 import symbols
 from javatools import die
 
-# Samples a second; not 1,000, so that it does not go with what happens each millisecond.
+# Samples per second; not 1,000, so that it does not run in step with events that occur each
+# millisecond.
 FREQUENCY_HZ = 997
-# The release build has no frame pointers: so many bytes of a stack are kept, and unwound later by the tables for panics. At half
-# as many a quarter of the stacks of gets is cut, at four times as many no fewer than now: a read from a socket goes by way of
-# 64 KiB of the stack, which is more than perf keeps, so it stands on its own.
+# The release build has no frame pointers: perf records this many bytes of a stack, which are
+# unwound later with the unwind tables. With half as many, a quarter of the stacks of gets is
+# truncated; with four times as many, as many as now: a read from a socket uses 64 KiB of the stack,
+# which is more than perf can record, so it appears without its callers.
 STACK_BYTES = 16 << 10
 INFERNO = "0.12.8"
-# Frames narrower than this share of all, in percent, are left out, and so is what a picture would take to hold them.
+# Frames narrower than this percentage are omitted, which keeps the files small.
 FRAME_MIN_PERCENT = "0.3"
 
 
 class Stacks:
-    """How often each stack was met; a stack is its functions from the outermost to the innermost, the thread's name first."""
+    """The number of samples of each stack; a stack is the thread's name, then functions from the
+    outermost to the innermost."""
 
     def __init__(self, counts):
         self._counts = counts
@@ -27,11 +30,11 @@ class Stacks:
         return sum(self._counts.values())
 
     def itself(self):
-        """Shares of functions in the time, without what they call, the greatest first."""
+        """Shares of functions in the time, without their callees, highest first."""
         return self._shares(lambda stack: stack[-1])
 
     def owners(self):
-        """Shares of crates, likewise."""
+        """Shares of crates, highest first."""
         return self._shares(lambda stack: symbols.owner(stack[-1]))
 
     def threads(self):
@@ -48,7 +51,7 @@ class Stacks:
 
 
 def record(pid, seconds, path):
-    """Takes samples of a process into a file; the process that does so."""
+    """Starts perf, which writes samples of a process to a file; returns its process."""
     return subprocess.Popen(["perf", "record", "-q", "-e", "cpu-clock", "-F", str(FREQUENCY_HZ), "--call-graph",
                              f"dwarf,{STACK_BYTES}", "-p", str(pid), "-o", path, "--", "sleep", str(seconds)],
                             stderr=subprocess.PIPE, text=True)
@@ -56,8 +59,8 @@ def record(pid, seconds, path):
 
 def stacks(path, tools):
     """The stacks in a file of samples."""
-    # Without periods, which would be counted instead of samples. What is inlined is counted for the function that it is in:
-    # perf would ask another program what each address is.
+    # Without periods, which would be counted instead of samples. An inlined function counts for its
+    # caller: resolving it would make perf run another program for each address.
     script = subprocess.run(["perf", "script", "--no-inline", "-F", "comm,pid,tid,time,event,ip,sym,dso", "-i", path],
                             capture_output=True, text=True)
     if script.returncode:
@@ -71,17 +74,18 @@ def stacks(path, tools):
 
 
 def _shortened(stack):
-    """A stack without what is below all of a thread's, and without `[unknown]` where it is cut."""
+    """A stack without the frames that start every thread, and without `[unknown]` where it is
+    truncated."""
     thread, *functions = stack
     functions = [symbols.short(function) for function in functions]
     while len(functions) > 1 and symbols.BEGINNINGS.match(functions[0]):
         functions.pop(0)
-    # Threads of a pool differ in their numbers only.
+    # Threads of a pool differ only in their numbers.
     return (thread.rstrip("0123456789").rstrip("-"), *functions)
 
 
 def draw(stacks, title, subtitle, path, tools):
-    """A flame graph, the same colour for a function in each picture."""
+    """Draws a flame graph; a function has the same colour in every picture."""
     svg = pipe([os.path.join(tools, "inferno-flamegraph"), "--title", title, "--subtitle", subtitle, "--minwidth",
                 FRAME_MIN_PERCENT, "--deterministic", "--colors", "rust", "--bgcolors", "#ffffff", "--fonttype",
                 "monospace", "--quiet"], stacks.lines())
@@ -90,7 +94,7 @@ def draw(stacks, title, subtitle, path, tools):
 
 
 def installed(directory):
-    """The directory of inferno's programs, which are built if they are not there."""
+    """The directory of inferno's programs, which are built if they do not exist."""
     programs = os.path.join(directory, "bin")
     if not os.path.exists(os.path.join(programs, "inferno-flamegraph")):
         print(f"installing inferno {INFERNO} below {directory}", flush=True)

@@ -1,4 +1,4 @@
-"""The load generator, `grampus bench`: started, and what it measured read."""
+"""The load generator, `grampus bench`: starts it and reads its measurements."""
 import json
 import os
 import subprocess
@@ -8,7 +8,7 @@ from javatools import die
 
 
 def address(server):
-    """Options of the load generator, and of the shell, that lead to a server."""
+    """Options of the load generator, and of the shell, that select a server."""
     if server.name == "echo":
         return ["--echo", server.at]
     return ["--zookeeper", f"{server.endpoint.host}:{server.endpoint.zookeeper}"]
@@ -21,24 +21,24 @@ class Generator:
         self._binary = arguments.grampus
 
     def run(self, server, *words):
-        """One run; what it measured."""
+        """Runs it once and returns the measurements."""
         return self.start(server, *words).wait()
 
     def start(self, server, *words):
-        """A run that goes on while the caller does other things."""
+        """Starts a run and returns while it is in progress."""
         return Run(self.command(server, *words), server.server.pid)
 
     def load(self, server, table):
-        """Makes a table that is read: written once, flushed and compacted."""
+        """Creates a table for reads: written once, flushed and compacted."""
         self.run(server, "sequentialRead", "--load", *table.options(), "--clients", 4, "--batch", 1000)
 
     def command(self, server, *words):
-        """The command line of a run that nobody waits for here."""
+        """The command line of a run, for callers that start it themselves."""
         return [self._binary, "bench", *map(str, words), *address(server)]
 
 
 class Run:
-    """One that was started, to be waited for or ended."""
+    """A run in progress."""
 
     def __init__(self, command, server_pid):
         self._command = command
@@ -48,16 +48,16 @@ class Run:
                                          stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
 
     def ended(self):
-        """Whether it is through."""
+        """Whether it has ended."""
         return self._process.poll() is not None
 
     def end(self):
-        """Ends it; what it measured is lost."""
+        """Ends it and discards its measurements."""
         self._process.terminate()
         self._process.wait()
 
     def wait(self):
-        """What it measured."""
+        """Waits for it and returns the measurements."""
         _, errors = self._process.communicate()
         if self._process.returncode:
             die(f"{' '.join(self._command)} failed:\n{errors.strip()}")

@@ -1,4 +1,4 @@
-"""What the machine allows: the programs of bench/limits, started and asked."""
+"""The limits of the machine: runs the programs of bench/limits."""
 import json
 import subprocess
 import tempfile
@@ -16,12 +16,13 @@ def run(command):
 
 
 def walk_us(binary, cells):
-    """Microseconds of one cell that is walked over in memory."""
+    """Microseconds to iterate over one cell in memory."""
     return json.loads(run([binary, "walk", "--cells", str(cells)]))["ns_per_cell"] / 1e3
 
 
 class Echo:
-    """An echo server, as long as the block lasts; one that is synced writes what it is asked to a file first."""
+    """An echo server, for the duration of the block; with `synced` it first writes and syncs each
+    request to a file."""
 
     name = "echo"
 
@@ -45,14 +46,15 @@ class Echo:
 
 
 class Echoes:
-    """Echo servers on the servers' core, each started when it is first asked for."""
+    """Echo servers on the servers' core, each started on first use."""
 
     def __init__(self, binary, until_end):
-        """`until_end` is a stack of what ends with it."""
+        """`until_end` is an ExitStack that ends the echo servers."""
         self._binary, self._until_end, self._echoes = binary, until_end, {}
 
     def of(self, reply_bytes, synced=False):
-        """The one whose answers are so long, at once or when what was asked is written and synced."""
+        """The echo server with responses of `reply_bytes`; with `synced` it responds once the
+        request is written and synced."""
         key = reply_bytes, synced
         if key not in self._echoes:
             with cores.of_servers():

@@ -1,10 +1,12 @@
-"""A virtual machine that takes one nanosecond for each instruction, by qemu's emulator and its `-icount`.
+"""A virtual machine in which each instruction takes one nanosecond: qemu's emulator with `-icount`.
 
-Time in it is a count of instructions: what its Linux accounts to a process as nanoseconds on the processor is the number of
-instructions executed for it, in user mode and in the kernel. Neither the machine below nor its load has a part in that. What differs
-from a processor's own counter: `rep movs` and `rep stos` count once for each step, not once for all.
+Its time counts instructions: the CPU nanoseconds that its Linux accounts to a process are the
+number of instructions executed for it, in user mode and in the kernel. Neither the host nor its
+load has an effect. One difference from a CPU's own counter: `rep movs` and `rep stos` count once
+per iteration, not once in total.
 
-Not here: what is run in it (emulated_init.sh) and what is made of the figures (bench/counting).
+Elsewhere: the programs that run in it (emulated_init.sh), and the evaluation of the measurements
+(bench/counting).
 """
 import glob
 import os
@@ -20,20 +22,24 @@ import time
 from javatools import die
 
 EMULATOR = "qemu-system-x86_64"
-# The package of Debian that always depends on its newest kernel for virtual machines, in which all that is needed here is built in.
+# The Debian package that depends on the newest kernel for virtual machines, which has all needed
+# drivers built in.
 KERNEL_PACKAGE = "linux-image-cloud-amd64"
 MEMORY = "3G"
-# Extensions of which every server's processor has its like. Without `erms` and `fsrm` the kernel and the C library copy by words and
-# by vectors; with them they would copy by `rep movsb`, which counts once for each byte here.
+# Extensions that every server CPU has. Without `erms` and `fsrm` the kernel and the C library copy
+# by words and vectors; with them they would copy with `rep movsb`, which counts once per byte here.
 PROCESSOR = "max,-erms,-fsrm"
 KERNEL_OPTIONS = (
     "console=ttyS0", "quiet", "panic=-1",
-    # The processor's clock is exact by construction, and interrupts are accounted to whom they interrupt, as a counter would.
+    # The CPU's clock is exact by construction, and interrupts are accounted to the interrupted
+    # process, as by a counter.
     "tsc=reliable", "tsc=noirqtime", "tsc_early_khz=1000000",
-    # The same addresses in each boot: places in hash tables that follow from addresses then stay.
+    # The same addresses in each boot, so that positions in hash tables that depend on addresses do
+    # not change.
     "nokaslr", "norandmaps",
 )
-# Between two lines of the console. The longest step is a load, some minutes on a busy machine.
+# Limit between two console lines. The longest step is a load, which takes minutes on a busy
+# machine.
 LINE_PATIENCE_S = 900
 
 
@@ -54,7 +60,8 @@ def busybox():
 
 
 def kernel_image(named, directory):
-    """A Linux kernel: the one named, else this machine's own, else Debian's unpacked below `directory`, fetched at need."""
+    """A Linux kernel: the named one, else this machine's own, else Debian's, unpacked below
+    `directory` and fetched if needed."""
     if named:
         return named if os.access(named, os.R_OK) else die(f"cannot read the kernel image {named}")
     images = [path for path in newest_first("/boot/vmlinuz-*") if os.access(path, os.R_OK)] or unpacked(directory)
@@ -73,7 +80,8 @@ def newest_first(pattern):
 
 
 def fetch_kernel(directory):
-    """Debian's kernel, unpacked and not installed, so that nothing of this machine's boot changes."""
+    """Fetches Debian's kernel and unpacks it without installing it, so this machine's boot does not
+    change."""
     advice = f"name one with --kernel-image, or install one (Debian: apt-get install {KERNEL_PACKAGE})"
     if not all(map(shutil.which, ("apt-get", "apt-cache", "dpkg"))):
         die(f"no Linux kernel found in /boot; {advice}")
@@ -81,7 +89,7 @@ def fetch_kernel(directory):
     depends = subprocess.run(["apt-cache", "depends", KERNEL_PACKAGE], capture_output=True, text=True).stdout
     package = re.search(r"Depends: (linux-image-\S+)", depends)
     if not package or subprocess.run(["apt-get", "download", package.group(1)], cwd=directory).returncode:
-        die(f"no Linux kernel found in /boot, and Debian's could not be fetched (apt-get update?); {advice}")
+        die(f"no Linux kernel found in /boot, and cannot fetch Debian's (run apt-get update?); {advice}")
     for archive in newest_first(os.path.join(directory, "linux-image-*.deb"))[:1]:
         subprocess.run(["dpkg", "-x", archive, os.path.join(directory, "unpacked")], check=True)
         os.remove(archive)
@@ -94,7 +102,7 @@ def libraries(binary):
 
 
 def stripped(binary, path):
-    """A copy of a binary at `path`, without what only a debugger needs."""
+    """A copy of a binary at `path`, without debug information."""
     if not shutil.which("objcopy"):
         die("no objcopy found; install it (Debian: apt-get install binutils)")
     subprocess.run(["objcopy", "--strip-debug", binary, path], check=True)
@@ -102,7 +110,7 @@ def stripped(binary, path):
 
 
 class FirstFiles:
-    """The files that a machine starts with, as the archive that Linux takes (cpio, "newc")."""
+    """The initial file system of a machine, as a Linux initramfs (cpio archive, "newc")."""
 
     def __init__(self):
         self._archive = bytearray()
@@ -110,7 +118,7 @@ class FirstFiles:
         self._entries = 0
 
     def add_file(self, path, of):
-        """A file of this machine, to be run there."""
+        """Adds an executable file of this machine."""
         with open(of, "rb") as file:
             self.add_bytes(path, file.read())
 
@@ -126,7 +134,7 @@ class FirstFiles:
             self._entry(path, stat.S_IFDIR | 0o755)
 
     def add_console(self):
-        """What the first process has as its input and output."""
+        """Adds the device that is the input and output of the init process."""
         self._parents("dev/console")
         self._entry("dev/console", stat.S_IFCHR | 0o600, device=(5, 1))
 
@@ -143,20 +151,21 @@ class FirstFiles:
     def _entry(self, path, mode, contents=b"", device=(0, 0)):
         name = path.strip("/").encode() + b"\0"
         self._entries += 1
-        # Number, mode, user, group, links, time, length, where it lies (2), which device it is (2), length of the name, checksum.
+        # inode, mode, user, group, links, time, length, device it is on (2), device it is (2),
+        # length of the name, checksum.
         fields = (self._entries, mode, 0, 0, 1, 0, len(contents), 0, 0, *device, len(name), 0)
         for part in (b"070701" + b"".join(b"%08X" % field for field in fields) + name, contents):
             self._archive += part + bytes(-(len(self._archive) + len(part)) % 4)
 
 
 def boot(kernel, first_files):
-    """Boots a machine and gives the lines of its console until it ends."""
+    """Boots a machine and yields the lines of its console until it ends."""
     command = [emulator(), "-accel", "tcg", "-icount", "shift=0,sleep=off", "-smp", "1", "-m", MEMORY, "-cpu", PROCESSOR,
                "-nodefaults", "-no-user-config", "-display", "none", "-serial", "stdio", "-no-reboot",
-               # The machine's calendar goes by its instructions as well.
+               # The machine's wall clock follows its instructions too.
                "-rtc", "base=2024-01-01,clock=vm",
                "-kernel", kernel, "-initrd", first_files, "-append", " ".join(KERNEL_OPTIONS)]
-    # A run that is told to end ends its machine as well.
+    # SIGTERM must end the machine too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(2))
     process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     try:
@@ -167,7 +176,8 @@ def boot(kernel, first_files):
 
 
 def lines(pipe):
-    """Lines of a pipe until it ends, or ends the script when none comes for long."""
+    """Yields the lines of a pipe until it ends; ends the script if no line arrives for
+    LINE_PATIENCE_S."""
     pending = b""
     with selectors.DefaultSelector() as selector:
         selector.register(pipe, selectors.EVENT_READ)
@@ -180,11 +190,11 @@ def lines(pipe):
             for line in complete:
                 until = time.monotonic() + LINE_PATIENCE_S
                 yield line.decode(errors="replace").rstrip("\r")
-    die(f"the virtual machine said nothing for {LINE_PATIENCE_S} s; its last words: {pending.decode(errors='replace')}")
+    die(f"no output from the virtual machine for {LINE_PATIENCE_S} s; its last output: {pending.decode(errors='replace')}")
 
 
 def counting_loop(turns):
-    """A program for Linux of `turns` times two instructions and four more, by which the count is checked."""
+    """A Linux program of `turns` times two instructions and four more, which checks the count."""
     code = (b"\x48\xb9" + turns.to_bytes(8, "little")  # mov rcx, turns
             + b"\x48\xff\xc9"  # dec rcx
             + b"\x75\xfb"  # jnz, back to dec
@@ -192,9 +202,10 @@ def counting_loop(turns):
     at, header_len = 0x400000, 64 + 56
     words = lambda *pairs: b"".join(value.to_bytes(length, "little") for value, length in pairs)
     header = b"\x7fELF\x02\x01\x01" + bytes(9) + words(
-        # An executable for x86-64, version 1; entry, program headers, no sections; flags, lengths and numbers of headers.
+        # An executable for x86-64, version 1; entry, program headers, no sections; flags, lengths
+        # and numbers of headers.
         (2, 2), (62, 2), (1, 4), (at + header_len, 8), (64, 8), (0, 8), (0, 4), (64, 2), (56, 2), (1, 2), (0, 2), (0, 2), (0, 2))
     length = header_len + len(code)
-    # One segment, to be read and executed, all of the file.
+    # One readable and executable segment: the whole file.
     segment = words((1, 4), (5, 4), (0, 8), (at, 8), (at, 8), (length, 8), (length, 8), (0x1000, 8))
     return header + segment + code

@@ -1,4 +1,4 @@
-"""The part `matrix`: what an operation costs when everything is cached, and how many a second there can be."""
+"""The part `matrix`: CPU cost and throughput of each operation when everything is cached."""
 import time
 
 import limits
@@ -10,19 +10,19 @@ from session import Session
 
 
 class Matrix:
-    """All steps with both servers in turns; an echo and a walk beside them."""
+    """All steps, alternating between both servers; plus the echo and the walk as limits."""
 
     def __init__(self, arguments):
         self._arguments = arguments
         self._generator = Generator(arguments)
         self._steps = [step for step in steps.all_steps(arguments.rows) if arguments.only in step.name]
         if not self._steps:
-            die(f"no step has {arguments.only!r} in its name; there are: " +
+            die(f"no step has {arguments.only!r} in its name; the steps are: " +
                 ", ".join(step.name for step in steps.all_steps(arguments.rows)))
         self._results = Results(arguments.out)
 
     def run(self):
-        """Measures; what was demanded and is not so: nothing is demanded here."""
+        """Measures and returns the missed targets: this part has none."""
         with Session(self._arguments) as session:
             for server in session.both:
                 for table in {step.table.name: step.table for step in self._steps}.values():
@@ -37,7 +37,8 @@ class Matrix:
         return []
 
     def _warm(self, hbase):
-        """Repeats all steps until the time is over, so that the JVM has compiled what it will."""
+        """Repeats all steps until the warm-up time ends, so that the JVM has compiled the hot
+        code."""
         print(f"hbase: warming up for {self._arguments.warm} s", flush=True)
         end = time.monotonic() + self._arguments.warm
         while time.monotonic() < end:
@@ -46,7 +47,7 @@ class Matrix:
                     self._generator.run(hbase, *step.options(step.clients[len(step.clients) // 2]), "--seconds", 3)
 
     def _measure(self, step, session):
-        """Measures a step, the servers in turns."""
+        """Measures a step, alternating between the servers."""
         seconds = ("--seconds", self._arguments.seconds)
         for clients in step.clients:
             for run in range(1, self._arguments.runs + 1):

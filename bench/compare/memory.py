@@ -1,9 +1,10 @@
-"""The part `memory`: does Grampus stay within grampus.memory, whatever it is asked for?
+"""The part `memory`: whether Grampus stays within grampus.memory under load.
 
-HBase's PerformanceEvaluation writes and reads with 75 clients, table after table, so that far more is stored than there is
-memory; others scan; all is compacted again and again. Resident memory is sampled, and asked of the kernel in the end, which has seen what lies
-between samples. Demanded: never more than a tenth above the number, and no client is told of an error, but for those by
-which HBase too says that it is busy.
+HBase's PerformanceEvaluation writes and reads with 75 clients, table after table, so that far more
+is stored than there is memory. Other clients scan, and everything is compacted in a loop. Resident
+memory is sampled; at the end the kernel reports its maximum, which includes peaks between samples.
+Targets: at most 10 % above the limit, and no client gets an error, except for those with which
+HBase too reports that it is busy.
 """
 import itertools
 import math
@@ -30,25 +31,27 @@ MIB = 1 << 20
 MEMORY_MIB = 512
 ALLOWED_MIB = MEMORY_MIB * 1.1
 CLIENTS = 75
-# PerformanceEvaluation goes from one to the next and begins anew; it ends when it has done all its rows, so they are few.
+# PerformanceEvaluation uses one after the other in a loop. A run ends when it has processed all its
+# rows, so rows are few.
 TABLES = 6
-# Each of its clients has histograms of some 30 MB.
+# Each of its clients has histograms of about 30 MB.
 PE_HEAP = "4g"
 TURNS = (("randomWrite", "writes"), ("randomRead", "reads"))
 SAMPLE_S = 0.5
 COMPACT_S = 15
 SCAN_S = 10
 VALUE_BYTES = 1_000
-# What a client is told to come back later by.
+# Exceptions that ask a client to retry later.
 BUSY = re.compile(r"RegionTooBusyException|CallQueueTooBigException|CallDroppedException|ServerTooBusyException|"
                   r"MemStoreLimitExceeded|OutOfScannersException|RpcThrottlingException")
 
-# A try that is repeated, as a region is being split: the client tells of the sixth of sixteen and of those behind it.
+# A retry while a region is being split: the client logs the sixth of its sixteen attempts and later
+# ones.
 AWAY = re.compile(r"INFO .* attempt=\d+/\d+.*NotServingRegionException")
 
 
 class Memory:
-    """Grampus under load, and its memory watched."""
+    """Loads Grampus and samples its memory."""
 
     def __init__(self, arguments):
         self._arguments = arguments
@@ -63,7 +66,7 @@ class Memory:
         self._errors = []
 
     def run(self):
-        """Watches; what was demanded and is not so."""
+        """Measures and returns the missed targets."""
         with ExitStack() as until_end:
             with cores.of_servers():
                 server = until_end.enter_context(
@@ -72,14 +75,14 @@ class Memory:
             self._most_mib = process.most_resident_mib(server.server.pid)
             self._stored_mib = sum(self._stored(server, table) for table in self._tables()) / MIB
             self._read_log(server.server.log)
-            # Beside the samples, it tells what the server did when it had most.
+            # Together with the samples, the log shows what the server did at its peak.
             shutil.copy(server.server.log, os.path.join(self._arguments.out, "memory.log"))
         self._record.write(self.lines())
         above = [f"resident memory was {self._most_mib:.0f} MiB; {ALLOWED_MIB:.0f} are allowed"]
         return (above if self._most_mib > ALLOWED_MIB else []) + self._errors
 
     def _under_load(self, server):
-        """Samples while threads do their work, until the time is over."""
+        """Samples memory while other threads generate load, until the time ends."""
         threads = [threading.Thread(target=self._guarded, args=(work, server))
                    for work in (self._use, self._scan, self._compact)]
         for thread in threads:
@@ -104,7 +107,7 @@ class Memory:
             self._hear([str(error)])
 
     def _use(self, server):
-        """Writes and reads by PerformanceEvaluation, in turns."""
+        """Alternates writes and reads by PerformanceEvaluation."""
         turns = [(f"PeMemory{at}", *turn) for at in range(TABLES) for turn in TURNS]
         for name, command, what in itertools.cycle(turns):
             outcome = pe.run(server.endpoint, command, CLIENTS, self._rows_each, heap=PE_HEAP,
@@ -119,7 +122,7 @@ class Memory:
             self._done[what] += outcome.operations
 
     def _scan(self, server):
-        """Scans of a table whose rows are all there, whole and through a filter that lets none pass."""
+        """Scans a completely loaded table, without a filter and with one that no row passes."""
         self._bench(server, "randomRead", "--load", *self._scanned.options(), "--seconds", 1)
         for workload in itertools.cycle(("scan", "filterScan")):
             self._bench(server, workload, *self._scanned.options(), "--clients", 4, "--seconds", SCAN_S, "--warm-up", 0)
@@ -134,11 +137,11 @@ class Memory:
             _, said = program.communicate()
         if program.returncode and not self._over.is_set():
             self._hear([f"grampus bench {words[0]}: {said.strip()}"])
-            # What cannot be asked now is asked a little later.
+            # Retry a failed request a little later.
             self._over.wait(1)
 
     def _compact(self, server):
-        """Major compactions of all tables that there are."""
+        """Runs major compactions of all existing tables."""
         with Shell(self._arguments.grampus, server) as shell:
             while not self._over.wait(COMPACT_S):
                 for table in self._tables():
@@ -146,14 +149,15 @@ class Memory:
                     self._done["compactions"] += 1
 
     def _tables(self):
-        """Names of the tables that are there; that which is scanned is soon after the beginning."""
+        """Names of the existing tables; the scanned one exists soon after the start."""
         return [self._scanned.name, *self._written]
 
     def _stored(self, server, table):
         return sum(os.path.getsize(path) for path in storefiles.of(server, table) if os.path.exists(path))
 
     def _hear(self, troubles):
-        """What clients were told: busy and away are counted, all else is an error."""
+        """Classifies messages of clients: busy and away are counted, everything else is an
+        error."""
         for trouble in troubles:
             if BUSY.search(trouble):
                 self._done["busy"] += 1
@@ -173,16 +177,16 @@ class Memory:
         p99 = samples[math.ceil(len(samples) * 0.99) - 1]
         yield (f"Grampus with {MEMORY_MIB} MiB under {CLIENTS} clients of PerformanceEvaluation, scans and major compactions "
                f"for {self._record.runs[-1]['seconds']:.0f} s; {len(samples)} samples")
-        yield f"resident MiB: p99 {p99:.0f}, most {self._most_mib:.0f}, allowed {ALLOWED_MIB:.0f}"
+        yield f"resident MiB: p99 {p99:.0f}, maximum {self._most_mib:.0f}, allowed {ALLOWED_MIB:.0f}"
         yield (f"at the highest sample, after {highest['seconds']:.0f} s, it counted: " +
                ", ".join(f"{what} {mib:.0f}" for what, mib in highest["counted"].items()))
         yield ("done: " + ", ".join(f"{number:,} {what}" for what, number in self._done.items() if what not in ("busy", "away")) +
                f"; stored in the end {self._stored_mib:,.0f} MiB")
-        yield (f"clients were told {self._done['busy']} times that the server is busy, {self._done['away']} times that a region "
-               f"is being split, and of {len(self._errors)} errors")
+        yield (f"responses to clients: server busy {self._done['busy']} times, region being split {self._done['away']} times, "
+               f"other errors {len(self._errors)}")
 
 
 def _counted(server):
-    """What the server itself says its memory is used for, in MiB."""
+    """The server's own statistics of its memory use, in MiB."""
     figures = pages.figures(server, "Memory") | pages.figures(server, "Grampus")
     return {what: figures[what] / MIB for what in ("memStoreSize", "blockCacheSize", "requestSize", "responseSize")}

@@ -1,16 +1,16 @@
-"""A panel of a picture: two axes with their units, and a line of marks for each server."""
+"""A panel of a picture: two axes with their units, and a line with marks for each server."""
 from dataclasses import dataclass
 
 from picture import LETTER
 from scale import label
 
-# Room around the axes, for what is written along them.
+# Space around the axes for labels.
 LEFT, RIGHT, TOP, BOTTOM = 88, 20, 34, 46
 
 
 @dataclass(frozen=True)
 class Axis:
-    """A scale and what it is of."""
+    """A scale and its name."""
 
     name: str
     scale: object
@@ -42,7 +42,7 @@ class Panel:
         self._picture.words(self._x - LEFT + 16, self._y + self._height / 2, self._up.name, anchor="middle", turned=True)
 
     def draw(self, server, points):
-        """A server's line through some points."""
+        """Draws a server's line through points."""
         places = [(self._x_of(across), self._y_of(up)) for across, up in points]
         if len(places) > 1:
             self._picture.line(places, server)
@@ -57,10 +57,10 @@ class Panel:
 
 
 class Bars:
-    """Lines of a word, a figure and a bar each, below one scale."""
+    """Lines with a label, a value and a bar each, below one scale."""
 
     LINE, BAR = 22, 13
-    # Room for figures before their bars.
+    # Space for the values before their bars.
     FIGURE = 52
 
     def __init__(self, picture, box, words, name, scale):
@@ -83,7 +83,7 @@ class Bars:
         return TOP + cls.LINE * count
 
     def draw(self, at, server, figure, echo=None, wanted=None):
-        """A bar, the mark of an echo's figure to hold it against, and a stroke where it should end."""
+        """Draws a bar, a mark at the echo's value for comparison, and a stroke at the target."""
         top = self._y + self.LINE * at
         middle = top + self.LINE / 2
         self._picture.words(self._x - self.FIGURE, middle + 4, self._words[at], anchor="end")
@@ -92,7 +92,7 @@ class Bars:
         if wanted:
             self._picture.line([(self._x_of(wanted), top + 1), (self._x_of(wanted), top + self.LINE - 1)], "wanted")
         if echo:
-            # One beyond the scale stands at its end, with its figure.
+            # A value beyond the scale is drawn at its end, with its number.
             place = self._x_of(min(echo, self._scale.most))
             self._picture.mark(place, middle, "echo", f"an echo: {echo:.1f}")
             if echo > self._scale.most:

@@ -1,9 +1,10 @@
-"""The part `pauses`: the slowest of a thousand gets at half of what a server can do, while it flushes and compacts.
+"""The part `pauses`: the p99.9 of gets at half of a server's capacity, while it flushes and
+compacts.
 
-Gets come at a fixed rate, and each is timed from the moment it was due. Grampus is asked at two rates: half of what HBase
-can do, which compares the two, and half of what it can do itself. The echo at both tells what of it is the machine's.
-Wanted: at HBase's rate, a tenth of HBase's at most. Less is told, and is no failure, for it depends on what else
-the machine does.
+Gets are sent at a fixed rate, and each is timed from the moment it was due. Grampus is measured at
+two rates: half of HBase's capacity, which compares the two, and half of its own. The echo at both
+rates shows the machine's share. Target: at HBase's rate, at most a tenth of HBase's latency. A
+smaller gain is reported but is not a failure, because it depends on what else the machine does.
 """
 from generator import Generator
 from record import Record, aligned
@@ -12,13 +13,13 @@ from steps import Table
 from upkeep import Upkeep
 
 CLIENTS = 75
-# What runs, and at the rate that half of whose saturation gives.
+# The measured server, and the server whose capacity gives the rate (half of it).
 LOADS = (("hbase", "hbase"), ("grampus", "hbase"), ("echo", "hbase"), ("grampus", "grampus"), ("echo", "grampus"))
 WANTED = 10
 
 
 class Pauses:
-    """Gets at a rate, with upkeep going on."""
+    """Gets at a rate, with concurrent upkeep."""
 
     def __init__(self, arguments):
         self._arguments = arguments
@@ -28,14 +29,14 @@ class Pauses:
         self._saturation = {}
 
     def run(self):
-        """Measures; what went wrong."""
+        """Measures and returns what went wrong."""
         complaints = []
         with Session(self._arguments) as session:
             for server in session.both:
                 print(f"{server.name}: filling {self._table.rows:,} rows", flush=True)
                 self._generator.load(server, self._table)
             print(f"hbase: warming up for {self._arguments.warm} s", flush=True)
-            # With upkeep, for its code is to be warm too.
+            # With upkeep, so that its code is warm too.
             with Upkeep(self._arguments.grampus, session.hbase, self._table.name):
                 self._generator.run(session.hbase, *self._gets(), "--seconds", self._arguments.warm)
             for server in session.both:
@@ -79,7 +80,7 @@ class Pauses:
                f"{self._arguments.pause_seconds:g} s")
         yield from aligned([["half of", "server", "gets/s due", "gets/s", "p50 us", "p99 us", "p999 us", "max us", "flushes",
                              "compactions"], *(self._row(name, of) for name, of in LOADS)])
-        yield f"p999 of HBase at its half, by that of Grampus at the same rate: {self._gain():.1f} (wanted: {WANTED})"
+        yield f"p999 of HBase at its half, divided by that of Grampus at the same rate: {self._gain():.1f} (target: {WANTED})"
 
     def _row(self, name, of):
         latencies = (self._latency(name, of, which) for which in ("p50", "p99", "p999", "max"))

@@ -1,23 +1,23 @@
-"""A picture as SVG: words, lines and marks, in colours that suit a light page and, where the reader has chosen one, a dark one.
+"""An SVG picture of text, lines and marks, with colours for light and dark colour schemes.
 
-What is drawn has a class: the server that it is of, or its part in the picture. Servers differ in colour and in the shape of
-their marks, so that one of the two is enough to tell them apart.
+Each element has a class: its server, or its role in the picture. Servers differ in colour and in
+the shape of their marks, so either is enough to distinguish them.
 """
 from xml.sax.saxutils import escape
 
-# Class: colour on a light page, on a dark one.
+# For each class: colour on a light and on a dark page.
 PAPER = ("#ffffff", "#15181d")
 INK = ("#24292f", "#d6dbe1")
 FAINT = ("#d9dde2", "#363c45")
 SERVERS = {"hbase": ("#c2500a", "#ff9a52"), "grampus": ("#0b62c4", "#62adff"), "echo": ("#68707a", "#9aa4b0")}
-NAMES = {"hbase": "HBase", "grampus": "Grampus", "echo": "echo, the least a call costs"}
-# Pixels of an average letter of 12 pixels' height.
+NAMES = {"hbase": "HBase", "grampus": "Grampus", "echo": "echo, the minimum cost of a call"}
+# Average width of a letter of 12 pixels' height.
 LETTER = 6.6
 MARK = 4
 
 
 class Picture:
-    """Drawn from the top; `text` is the file."""
+    """A picture; `text` returns the file."""
 
     def __init__(self, title, width, height):
         self._title = title
@@ -37,7 +37,7 @@ class Picture:
         self._parts.append(f'<rect x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}" class="mark {kind}"/>')
 
     def mark(self, x, y, server, told=""):
-        """A server's mark; `told` is shown to who points at it."""
+        """A server's mark; `told` is its tooltip."""
         shapes = {
             "hbase": f'<rect x="{x - MARK:.1f}" y="{y - MARK:.1f}" width="{2 * MARK}" height="{2 * MARK}"',
             "grampus": f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{MARK}"',
@@ -62,7 +62,7 @@ class Picture:
 
 
 def style():
-    """The colours of a light page, then what a dark one has instead."""
+    """The style sheet: the colours of a light page, then the overrides of a dark one."""
     fixed = ("text { font: 12px system-ui, -apple-system, 'Segoe UI', 'DejaVu Sans', Arial, sans-serif; }\n"
              "text.title { font-size: 17px; font-weight: 600; }\ntext.head { font-size: 13px; font-weight: 600; }\n"
              "text.strong { font-weight: 600; }\n"

@@ -1,4 +1,4 @@
-"""The pictures of a comparison: which figures are drawn against which."""
+"""The pictures of a comparison: which measurements are plotted against which."""
 from dataclasses import dataclass
 
 from panel import Axis, Bars, Panel
@@ -8,18 +8,18 @@ from wanted import wanted_of
 
 SERVERS = ("hbase", "grampus", "echo")
 WIDTH = 920
-# Where panels begin, below the title and the legend.
+# Where the panels begin, below title and legend.
 TOP = 64
 PANEL_HEIGHT = 330
 MARGIN = 12
-# Latencies are drawn where so many clients asked.
+# Latencies are drawn for runs with this many clients.
 CLIENTS = 10
 PERCENTILES = {"p50": "50", "p95": "95", "p99": "99", "p999": "99.9"}
 
 
 @dataclass(frozen=True)
 class Lines:
-    """What a panel shows: for each server pairs of a figure across and one up."""
+    """The data of a panel: for each server a list of (x, y) pairs."""
 
     title: str
     across: Axis
@@ -27,10 +27,10 @@ class Lines:
 
 
 def pictures(runs):
-    """Pairs of a file's name and its text, of all that there is something to draw for."""
+    """Pairs of a file's name and its text, for all pictures that have data."""
     drawn = {
-        "throughput.svg": grid("Throughput, by number of clients", "rows a second", linear, curves(runs, "rate")),
-        "cpu.svg": grid("Server CPU of a row, by number of clients", "microseconds (log scale)", log, curves(runs, "cpu_us")),
+        "throughput.svg": grid("Throughput, by number of clients", "rows per second", linear, curves(runs, "rate")),
+        "cpu.svg": grid("Server CPU per row, by number of clients", "microseconds (log scale)", log, curves(runs, "cpu_us")),
         "latency.svg": grid(f"Latency of a call, {CLIENTS} clients", "microseconds (log scale)", log, latencies(runs)),
         "ratios.svg": ratios(runs),
     }
@@ -38,19 +38,20 @@ def pictures(runs):
 
 
 def curves(runs, figure):
-    """A figure against clients, for each step that was measured with more than two numbers of them."""
+    """A measurement against the number of clients, for each step with more than two such
+    numbers."""
     for step in dict.fromkeys(point.step for point in runs.points()):
         curve = runs.curve(step)
         if len(curve) > 2:
             clients = [point.clients for point in curve]
-            # The last mark stands a little before the end.
+            # The last mark is a little before the end.
             across = Axis("clients", Linear(max(clients) * 1.03, clients))
             yield Lines(step, across, {server: drawable((point.clients, getattr(point, figure)(server)) for point in curve)
                                        for server in SERVERS})
 
 
 def latencies(runs):
-    """Percentiles of the time that calls take, for each step."""
+    """Percentiles of call latency, for each step."""
     across = Axis("percentile of calls", Places(PERCENTILES.values()))
     for point in runs.points():
         if point.clients == CLIENTS:
@@ -59,7 +60,7 @@ def latencies(runs):
 
 
 def grid(title, unit, scale, panels):
-    """A picture of panels, two beside each other, with one scale, so that they can be compared; None if there are none."""
+    """A picture of panels, two per line, with a common scale; None if there are no panels."""
     panels = list(panels)
     figures = [figure for lines in panels for line in lines.servers.values() for _, figure in line]
     if not figures:
@@ -76,17 +77,17 @@ def grid(title, unit, scale, panels):
 
 
 def ratios(runs):
-    """A bar for each point: how many times Grampus's processor time HBase takes."""
+    """A bar for each point: HBase's CPU time divided by Grampus's."""
     points = [point for point in runs.points() if point.ratio()]
     if not points:
         return None
     wanted = [next((one.ratio_min for one in wanted_of(point) if one.ratio_min), 0) for point in points]
     most = max(max(point.ratio(), least) for point, least in zip(points, wanted))
-    picture = Picture("Server CPU of a row: HBase over Grampus", WIDTH, TOP + 24 + Bars.height(len(points)) + MARGIN)
+    picture = Picture("Server CPU per row: HBase divided by Grampus", WIDTH, TOP + 24 + Bars.height(len(points)) + MARGIN)
     picture.mark(24, 48, "echo")
-    picture.words(38, 52, "what an echo would have, one that syncs for writes")
+    picture.words(38, 52, "limit: ratio of the echo (writes: synced echo)")
     picture.line([(360, 40), (360, 56)], "wanted")
-    picture.words(370, 52, "what is wanted")
+    picture.words(370, 52, "target")
     words = [f"{point.step}, {point.clients} client{'s' * (point.clients != 1)}" for point in points]
     bars = Bars(picture, (16, TOP + 20, WIDTH - 32, 0), words, "times", Linear(most))
     for at, point in enumerate(points):
@@ -103,5 +104,5 @@ def log(figures):
 
 
 def drawable(pairs):
-    """Those that stand on either scale."""
+    """The pairs that can be drawn on both kinds of scales."""
     return [(across, figure) for across, figure in pairs if figure]

@@ -1,7 +1,7 @@
-"""When does a server give its first answer? It is asked again and again from the moment its process begins.
+"""Measures when a server gives its first response, by polling it from the start of its process.
 
-Asking takes of the server too, so it is asked ever more slowly: again when a hundredth more time has passed, but not more
-often than once in MIN_GAP_S. That is how exact the answer is.
+Polling also costs the server time, so the interval grows: it is 1 % of the time that has passed,
+but at least MIN_GAP_S. This is the accuracy of the result.
 """
 import statistics
 import time
@@ -15,18 +15,18 @@ COST_RUNS = 100
 
 
 def first_answer(server, question):
-    """When the first answer was there, by the monotonic clock."""
+    """The time of the first response, by the monotonic clock."""
     begun = server.server.begun
     while not question.is_answered():
         passed = time.monotonic() - begun
         if passed > PATIENCE_S or not server.server.running():
-            die(f"{server.name} gave no answer; its log: {server.server.log}")
+            die(f"{server.name} did not respond; its log: {server.server.log}")
         time.sleep(max(MIN_GAP_S, GAP_SHARE * passed))
     return time.monotonic()
 
 
 def cost_s(question):
-    """What it takes to ask a server that is up."""
+    """The time of one request to a running server."""
     return statistics.median(_timed(question) for _ in range(COST_RUNS))
 
 

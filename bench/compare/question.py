@@ -1,21 +1,22 @@
-"""One question to a server in HBase's protocol, asked so lightly that it can be asked a thousand times a second.
+"""A minimal client of HBase's protocol that is cheap enough to send a thousand requests per second.
 
-A client of HBase waits longer and longer between its tries, and a process that is started to ask takes as long as Grampus
-takes to start; neither can tell when a server began to answer. This knows just enough of the protocol: a connection
-without a codec, one call, and whether its answer is an exception.
+HBase's client backs off between retries, and a client process takes as long to start as Grampus;
+neither can measure when a server begins to respond. This module implements just enough of the
+protocol: a connection without a codec, one call, and whether its response is an exception.
 """
 import socket
 import struct
 
-# What a connection begins with: magic, version 0, simple authentication.
+# The start of a connection: magic, version 0, simple authentication.
 PREAMBLE = b"HBas\0\x50"
 PATIENCE_S = 5
-# RegionSpecifierType.REGION_NAME. HBase takes the other, the encoded name, for calls of administrators only.
+# RegionSpecifierType.REGION_NAME. HBase accepts the other type, the encoded name, only in admin
+# calls.
 REGION_NAME = 1
 
 
 class Question:
-    """A call of a service at a port, and bytes that its answer must hold."""
+    """A call to a service at a port, and bytes that its response must contain."""
 
     def __init__(self, port, service, method, param, wanted=b""):
         self._port = port
@@ -26,7 +27,7 @@ class Question:
         self._bytes = PREAMBLE + _framed(user + _field(2, service.encode())) + _framed(call)
 
     def is_answered(self):
-        """Whether the server answers, now."""
+        """Whether the server answers now."""
         try:
             with socket.create_connection(("127.0.0.1", self._port), PATIENCE_S) as connection:
                 connection.sendall(self._bytes)
@@ -37,12 +38,12 @@ class Question:
 
 
 def tables(endpoint):
-    """Which tables are there? The master answers once it is initialized."""
+    """Lists the tables. The master responds once it is initialized."""
     return Question(endpoint.master, "MasterService", "GetTableNames", b"")
 
 
 def row(endpoint, region_name, key):
-    """What is in a row? The region server answers once the region is open."""
+    """Gets a row. The region server responds once the region is open."""
     region = _varint_field(1, REGION_NAME) + _field(2, region_name.encode())
     return Question(endpoint.region_server, "ClientService", "Get", _field(1, region) + _field(2, _field(1, key)), key)
 
@@ -52,13 +53,14 @@ def _read(connection, length):
     while len(read) < length:
         more = connection.recv(length - len(read))
         if not more:
-            raise ConnectionError("closed before the answer's end")
+            raise ConnectionError("connection closed before the end of the response")
         read += more
     return read
 
 
 def _is_exception(answer):
-    """ResponseHeader has two fields that come first: call_id and, if there is one, exception."""
+    """Whether a response is an exception. ResponseHeader begins with call_id and, if there is one,
+    exception."""
     header = answer[1:1 + answer[0]] if answer[0] < 0x80 else answer[2:]
     # Field 1 is a number below 128, so the next field's tag is the third byte.
     return header[2:3] == _tag(2, 2)

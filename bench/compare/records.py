@@ -1,15 +1,18 @@
-"""The part `records`: `SELECT sum(A) WHERE B = c GROUP BY D` over records of 91 attributes, each a column.
+"""The part `records`: `SELECT sum(A) WHERE B = c GROUP BY D` over records of 91 attributes, each a
+column.
 
-Both servers have the same records in as many regions, all blocks in memory (HBase's in a bucket cache beside its heap), and
-all cores, which they share with who asks. One is measured behind the other, for the data of both at once would not fit:
+Both servers have the same records in the same number of regions, all blocks in memory (HBase's in
+an off-heap bucket cache), and all cores, which they share with the client. The servers are measured
+one after the other, because the data of both would not fit in memory:
 
-  scan      the columns that the question needs are scanned, 1,000 rows a call, all regions at a time, and added up by
-            who asks: both servers
-  endpoint  HBase's AggregateService is asked for the sum of all of one attribute, without a condition: both servers
-  columns   Grampus' ColumnService is asked the question itself: of attributes that nobody asked for before, whose blocks
-            are in the cache (first touch), and again (warm)
+  scan      the client scans the columns that the query needs, 1,000 rows per call, all regions in parallel, and adds
+            them up: both servers
+  endpoint  HBase's AggregateService computes the sum of one attribute over all rows, without a condition: both servers
+  columns   Grampus's ColumnService runs the query: first over attributes that were never queried, whose blocks are
+            cached (first touch), then again (warm)
 
-All answers are compared with what the records' generator says. What is told is rows a second and the server's processor time.
+All results are compared with those of the records' generator. The output is rows per second and the
+server's CPU time.
 """
 import json
 import subprocess
@@ -24,20 +27,21 @@ from record import Record, aligned
 TABLE = "records"
 ATTRIBUTES = 91
 REGIONS = 8
-# Attributes have 10, 100, 1,000, 10,000, 1,000,000 and 2^32 values in turns: the question is about every tenth record, the
-# groups are a hundred, and what is added up is a million's.
+# The attributes cycle through 10, 100, 1,000, 10,000, 1,000,000 and 2^32 distinct values: the query
+# selects every tenth record, has a hundred groups, and sums an attribute of a million values.
 TURN = 6
 SUM, ONLY, GROUP = 4, 6, 1
-# How often the question is asked again once its vectors are there.
+# Repetitions of the query once its vectors exist.
 WARM_RUNS = 20
-# Rows a second, and how many times more than HBase.
-WANTED = {"warm": 10_000_000, "first touch": 400_000, "by scan": 50, "by endpoint": 20}
-# A cell among its neighbours in a block: lengths, key, family, qualifier, timestamp, type, value, sequence number.
+# Targets: rows per second, and ratios of rows per second.
+WANTED = {"warm": 10_000_000, "first touch": 400_000, "warm / HBase scan": 50, "warm / HBase endpoint": 20}
+# Bytes of a cell in a block: lengths, key, family, qualifier, timestamp, type, value, sequence
+# number.
 CELL_BYTES = 45
 
 
 class Records:
-    """One question, asked in several ways."""
+    """One query, run in several ways."""
 
     def __init__(self, arguments):
         self._arguments = arguments
@@ -45,7 +49,7 @@ class Records:
         self._record = Record(arguments.out, "records")
 
     def run(self):
-        """Measures; what is wanted and is not so."""
+        """Measures and returns the missed targets."""
         with cores.on_all():
             with self._hbase() as hbase:
                 self._prepare(hbase)
@@ -55,7 +59,7 @@ class Records:
                 self._measure_columns(grampus)
                 self._measure_old_ways(grampus)
         self._record.write(self.lines())
-        return [f"records: {name} is {got:,.3g}, wanted are {WANTED[name]:,}"
+        return [f"records: {name} is {got:,.3g}, the target is {WANTED[name]:,}"
                 for name, got in self._got().items() if got < WANTED[name]]
 
     def _cached_mib(self):
@@ -68,16 +72,17 @@ class Records:
                              jvm=[f"-XX:MaxDirectMemorySize={cached + 1024}m"])
 
     def _grampus(self):
-        # Half of it is for blocks and vectors at least.
+        # At least half of it is for blocks and vectors.
         return subject.grampus(self._arguments.grampus, settings={"grampus.memory": f"{self._cached_mib() * 3 // 2} MiB"})
 
     def _prepare(self, server):
-        """Makes the table, and has its blocks in the cache."""
+        """Creates the table and loads its blocks into the cache."""
         print(f"{server.name}: writing {self._rows:,} records of {ATTRIBUTES} attributes", flush=True)
         self._ask(server, "load", "--regions", REGIONS, "--coprocessor")
         misses = None
         while misses is None or (server.name == "hbase" and _misses(server) > misses):
-            # Twice at least; and as long as there are blocks that HBase's cache let fall, for it was busy.
+            # At least twice; and until HBase's cache, which drops blocks while it is busy, has all
+            # blocks.
             misses = _misses(server)
             for line in self._ask(server, "scan", "endpoint", runs=2):
                 print(f"  {server.name:8} warming up, {line['step']}: {line['rows_per_second']:12,.0f} rows/s", flush=True)
@@ -91,10 +96,10 @@ class Records:
 
     def _measure_columns(self, server):
         for run in range(self._arguments.runs):
-            # Attributes of the same kinds, so the same work, of which there are no vectors yet.
+            # Attributes of the same kinds, and so the same work, that have no vectors yet.
             first, *warm = self._ask(server, "columns", runs=1 + WARM_RUNS, turn=run + 1)
             if first["vectors_built"] == 0 or any(line["vectors_built"] for line in warm):
-                die(f"vectors were not built at first touch alone: {first}")
+                die(f"vectors were not built exactly at first touch: {first}")
             self._keep(server, "first touch", first)
             for line in warm:
                 self._keep(server, "warm", line)
@@ -112,19 +117,20 @@ class Records:
     def _keep(self, server, way, line, **more):
         self._record.add(server=server.name, way=way, **line, **more)
         print(f"  {server.name:8} {way:11} {line['rows_per_second']:14,.0f} rows/s, "
-              f"{_cpu_us(line):8.3f} us CPU a row", flush=True)
+              f"{_cpu_us(line):8.3f} us CPU per row", flush=True)
 
     def lines(self):
         """The table."""
         yield (f"SELECT sum(A), count(*) WHERE B = c GROUP BY D over {self._rows:,} records of {ATTRIBUTES} attributes in "
-               f"{REGIONS} regions, all in memory; endpoint: the sum of A alone; medians")
+               f"{REGIONS} regions, all in memory; medians. The endpoint computes only the sum of A")
         ways = [("hbase", "scan"), ("hbase", "endpoint"), ("grampus", "scan"), ("grampus", "endpoint"),
                 ("grampus", "first touch"), ("grampus", "warm")]
-        yield from aligned([["server, way", "rows/s", "server's CPU us a row", "HBase's scan / it", "HBase's endpoint / it"],
+        yield from aligned([["server, method", "rows/s", "server CPU us per row", "CPU: HBase scan / this",
+                             "CPU: HBase endpoint / this"],
                             *(self._row(*way) for way in ways)])
-        yield "rows a second by those of HBase's scan and endpoint, and what is wanted:"
+        yield "rows per second, and ratios of rows per second:"
         for name, got in self._got().items():
-            yield f"  {name}: {got:,.3g} (wanted: {WANTED[name]:,})"
+            yield f"  {name}: {got:,.3g} (target: {WANTED[name]:,})"
 
     def _row(self, server, way):
         cpu_us = self._cpu_us(server, way)
@@ -134,14 +140,15 @@ class Records:
     def _got(self):
         warm = self._rate("grampus", "warm")
         return {"warm": warm, "first touch": self._rate("grampus", "first touch"),
-                "by scan": warm / self._rate("hbase", "scan"), "by endpoint": warm / self._rate("hbase", "endpoint")}
+                "warm / HBase scan": warm / self._rate("hbase", "scan"),
+                "warm / HBase endpoint": warm / self._rate("hbase", "endpoint")}
 
     def _rate(self, server, way):
         return self._record.median(lambda line: line["rows_per_second"], server=server, way=way)
 
     def _cpu_us(self, server, way):
         lines = [line for line in self._record.runs if (line["server"], line["way"]) == (server, way)]
-        # The kernel counts in ticks of ten milliseconds, which are long beside one warm run.
+        # The kernel counts in ticks of 10 ms, which are long compared with one warm run.
         return sum(map(_cpu_us, lines)) / len(lines)
 
 

@@ -1,4 +1,4 @@
-"""Runs as they are kept and shown: lines of JSON as they come; in the end tables, and pictures."""
+"""Output of a comparison: lines of JSON during the run; tables and pictures at the end."""
 import json
 import os
 
@@ -8,7 +8,7 @@ from runs import Runs
 
 
 class Results:
-    """All runs of a comparison, in a directory."""
+    """All runs of a comparison, stored in a directory."""
 
     def __init__(self, directory):
         self._directory = directory
@@ -19,7 +19,7 @@ class Results:
     def add(self, step, clients, run, server, got):
         self._keep({"step": step.name, "limit": step.limit, "server": server, "run": run, **got, "clients": clients})
         print(f"  {server:8} {step.name:28} {clients:3} clients, run {run}: {got['rows_per_second']:12,.0f} rows/s "
-              f"{got['server_cpu_us_per_row']:9.3f} us CPU a row, p999 {got['latency_us']['p999']:9,.0f} us", flush=True)
+              f"{got['server_cpu_us_per_row']:9.3f} us CPU per row, p999 {got['latency_us']['p999']:9,.0f} us", flush=True)
 
     def limit(self, name, us):
         self._keep({"limit": name, "us": us})
@@ -34,7 +34,7 @@ class Results:
 
 
 def write(runs, directory):
-    """Writes table.txt, table.md and pictures into a directory, and prints the table."""
+    """Writes table.txt, table.md and the pictures to a directory, and prints the table."""
     for name, text in [("table.txt", table.text(runs)), ("table.md", table.markdown(runs)), *plots.pictures(runs)]:
         with open(os.path.join(directory, name), "w", encoding="utf-8") as out:
             out.write(text)

@@ -1,4 +1,4 @@
-"""What was measured: runs as lines of JSON, and the medians of those of one step with one number of clients."""
+"""The measurements: runs as lines of JSON, and medians per step and number of clients."""
 import json
 import statistics
 
@@ -6,7 +6,7 @@ from steps import ECHOES
 
 
 class Runs:
-    """All runs of a comparison, in the order in which they came."""
+    """All runs of a comparison, in order of their measurement."""
 
     def __init__(self):
         self._points = {}
@@ -14,7 +14,7 @@ class Runs:
 
     @staticmethod
     def kept(path):
-        """Those that a file has."""
+        """The runs of a file."""
         runs = Runs()
         with open(path) as lines:
             for line in lines:
@@ -22,7 +22,7 @@ class Runs:
         return runs
 
     def add(self, line):
-        """Takes a line: a run, or what a row costs at least."""
+        """Adds a line: a run, or the minimum cost of a row."""
         if "us" in line:
             self._limits[line["limit"]] = line["us"]
             return
@@ -33,12 +33,13 @@ class Runs:
         return list(self._points.values())
 
     def curve(self, step):
-        """The points of a step, by their clients."""
+        """The points of a step, ordered by number of clients."""
         return sorted((point for point in self.points() if point.step == step), key=lambda point: point.clients)
 
 
 class Point:
-    """A step with a number of clients: the medians of its runs. A figure that nothing was measured for is None."""
+    """The medians of the runs of a step with one number of clients. A value that was not measured
+    is None."""
 
     def __init__(self, step, clients, limit, limits):
         self.step = step
@@ -58,30 +59,30 @@ class Point:
         return max((run["rows_of_table"] for server, runs in self._runs.items() if server != "echo" for run in runs), default=0)
 
     def rate(self, server):
-        """Rows a second."""
+        """Rows per second."""
         return self._median(server, lambda run: run["rows_per_second"])
 
     def cpu_us(self, server):
-        """Microseconds of the server's processor for a row."""
+        """Microseconds of the server's CPU per row."""
         return self._median(server, lambda run: run["server_cpu_us_per_row"])
 
     def latency_us(self, server, percentile):
         return self._median(server, lambda run: run["latency_us"][percentile])
 
     def limit_us(self):
-        """What the machine asks for a row at least."""
+        """The minimum cost of a row on this machine."""
         return self.cpu_us("echo") if self._limit in ECHOES else self._limits.get(self._limit)
 
     def ratio(self):
-        """How many times Grampus's processor time HBase takes."""
+        """HBase's CPU time divided by Grampus's."""
         return quotient(self.cpu_us("hbase"), self.cpu_us("grampus"))
 
     def distance(self):
-        """How many times the least Grampus takes."""
+        """Grampus's CPU time divided by the limit."""
         return quotient(self.cpu_us("grampus"), self.limit_us())
 
     def ratio_of_echo(self):
-        """The ratio that an echo would have."""
+        """HBase's CPU time divided by the echo's."""
         return quotient(self.cpu_us("hbase"), self.cpu_us("echo"))
 
     def _median(self, server, figure):

@@ -1,12 +1,13 @@
-"""Scales: where on a line of pixels a figure stands, and which figures are written along it."""
+"""Scales: the position of a value on an axis, and the axis labels."""
 import math
 
-# Ticks of a logarithmic scale that have room.
+# The maximum number of ticks of a logarithmic scale.
 TICKS_MAX = 11
 
 
 class Linear:
-    """From zero to a round figure; or, with `ticks`, to what is asked for, and those are written."""
+    """A scale from zero to a round number; with `ticks`, to exactly `most`, and with those
+    labels."""
 
     def __init__(self, most, ticks=None):
         step = _round_up(most / 5)
@@ -14,19 +15,19 @@ class Linear:
         self.ticks = ticks or [step * count for count in range(round(self.most / step) + 1)]
 
     def share(self, figure):
-        """How far along the line it is."""
+        """The position on the axis, from 0 to 1."""
         return figure / self.most
 
 
 class Log:
-    """From a power of ten, or twice or five times one, to another."""
+    """A logarithmic scale; each end is 1, 2 or 5 times a power of ten."""
 
     def __init__(self, least, most):
         steps = [mantissa * 10.0 ** exponent for exponent in range(-4, 10) for mantissa in (1, 2, 5)]
         first = max(step for step in steps if step <= least)
         last = min(step for step in steps if step >= most and step > first)
         self.ticks = [step for step in steps if first <= step <= last]
-        # Where they would be too near to each other, powers of ten are enough, as long as there are some.
+        # If there are too many ticks, only powers of ten remain, if the range has more than one.
         powers = [step for step in self.ticks if round(math.log10(step), 6).is_integer()]
         if len(self.ticks) > TICKS_MAX and len(powers) > 1:
             self.ticks = powers
@@ -37,7 +38,7 @@ class Log:
 
 
 class Places:
-    """One place for each of some words, none at the ends."""
+    """One position for each of some words, none at the ends."""
 
     def __init__(self, words):
         self.ticks = list(words)
@@ -47,7 +48,7 @@ class Places:
 
 
 def _round_up(step):
-    """The next of 1, 2 or 5 times a power of ten."""
+    """The next higher number that is 1, 2 or 5 times a power of ten."""
     if step <= 0:
         return 1
     power = 10.0 ** math.floor(math.log10(step))
@@ -55,5 +56,5 @@ def _round_up(step):
 
 
 def label(figure):
-    """A tick as it is written."""
+    """The label of a tick."""
     return figure if isinstance(figure, str) else f"{figure:,.10g}"

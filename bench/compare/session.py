@@ -1,4 +1,4 @@
-"""Both servers and an echo, side by side on the servers' core for as long as the block lasts."""
+"""Both servers and an echo, running on the servers' core for the duration of the block."""
 from contextlib import ExitStack
 
 import cores
@@ -7,7 +7,7 @@ import subject
 
 
 class Session:
-    """`hbase`, `grampus`, which together are `both`, and an echo for each size of an answer."""
+    """`hbase` and `grampus`, together `both`, and an echo for each response size."""
 
     def __init__(self, arguments):
         self._arguments = arguments
@@ -24,7 +24,8 @@ class Session:
         return self
 
     def echo(self, reply_bytes, synced=False):
-        """The echo whose answers are so long, at once or when what was asked is written and synced."""
+        """The echo with responses of `reply_bytes`; with `synced` it responds once the request is
+        written and synced."""
         return self._echoes.of(reply_bytes, synced)
 
     def __exit__(self, *exception):

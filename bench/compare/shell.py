@@ -1,4 +1,5 @@
-"""A `grampus shell` that stays open, so that a command costs those who measure on the same core no start of a process."""
+"""A `grampus shell` that stays open, so that a command does not start a process on the core of the
+load generator."""
 import os
 import subprocess
 
@@ -6,11 +7,11 @@ from generator import address
 
 
 class Refused(Exception):
-    """What the server, or the shell, said instead of doing it."""
+    """The error of the server or the shell."""
 
 
 class Shell:
-    """A shell at a server, as long as the block lasts."""
+    """A shell of a server, for the duration of the block."""
 
     def __init__(self, binary, server):
         self._command = [os.path.abspath(binary), "shell", *address(server)]
@@ -21,11 +22,12 @@ class Shell:
         return self
 
     def __exit__(self, *_):
-        # The end of its input is the end of the shell, once what it was told is done.
+        # The shell ends after its input, once all commands are done.
         self._process.communicate()
 
     def do(self, command):
-        """Returns when the command is done; the time that it took is the last that the shell says of it."""
+        """Runs a command and waits for it; its time is the last line that the shell prints for
+        it."""
         self._process.stdin.write(command + "\n")
         said = []
         for line in self._process.stdout:

@@ -1,11 +1,13 @@
-"""The part `starts`: how soon a server answers, from nothing and after `kill -9`; and its memory when it is idle.
+"""The part `starts`: time to the first response, after an empty start and after `kill -9`; and
+memory when idle.
 
-In an empty cluster the first answer is the master's to which tables there are. After the kill it is the region server's to
-a get of a row half way in the table, whose region must have been opened for it, and so its log replayed. Nothing was
-flushed before: that there is no store file is looked at. Demanded is that Grampus has every row again.
+In an empty cluster the first response is the master's list of tables. After the kill it is the
+region server's response to a get of a row in the middle of the table, which requires that the
+region was opened and its log replayed. Nothing was flushed before: the part checks that there is no
+store file. Target: Grampus recovers every row.
 
-HBase stores into a local directory and syncs nothing; what its process has handed to the kernel outlives the process, and
-not a loss of power. How many rows it has again is told.
+HBase stores into a local directory and never syncs: what its process has written to the kernel
+survives the process, but not a power loss. The number of rows that it recovers is reported.
 """
 import re
 import time
@@ -23,20 +25,20 @@ from javatools import die
 from record import Record, aligned
 from steps import Table
 
-# Of a memstore; more than there is.
+# A memstore limit that is never reached.
 UNFLUSHED = {"hbase.hregion.memstore.flush.size": 8 << 30}
 NAMES = ("hbase", "grampus")
-# Each figure of a run, how it is told, and its digits.
-FIGURES = (("start_ms", "empty start to the first answer, ms", 0),
-           ("start_asking_ms", "one question then takes, ms", 2),
+# Each measurement of a run, its label, and its decimal places.
+FIGURES = (("start_ms", "empty start to the first response, ms", 0),
+           ("start_asking_ms", "time of one request then, ms", 2),
            ("idle_mib", "resident when idle, MiB", 0),
-           ("recovery_ms", "kill -9 to the answer of a get, ms", 0),
-           ("recovery_asking_ms", "one question then takes, ms", 2),
-           ("rows_again", "rows that are there again", 0))
+           ("recovery_ms", "kill -9 to the response to a get, ms", 0),
+           ("recovery_asking_ms", "time of one request then, ms", 2),
+           ("rows_again", "recovered rows", 0))
 
 
 class Starts:
-    """Both servers in turns, each in a fresh directory."""
+    """Alternates between both servers, each in a fresh directory."""
 
     def __init__(self, arguments):
         self._arguments = arguments
@@ -45,14 +47,14 @@ class Starts:
         self._table = Table("killed", arguments.unflushed_rows, 100)
 
     def run(self):
-        """Measures; what was demanded and is not so."""
+        """Measures and returns the missed targets."""
         complaints = []
         for run in range(1, self._arguments.runs + 1):
             for name in NAMES:
                 figures, wrong = self._measure(name)
                 complaints += wrong
                 self._record.add(server=name, run=run, **figures)
-                print(f"  {name:8} run {run}: first answer after {figures['start_ms']:,.0f} ms, after kill -9 "
+                print(f"  {name:8} run {run}: first response after {figures['start_ms']:,.0f} ms, after kill -9 "
                       f"{figures['recovery_ms']:,.0f} ms; idle {figures['idle_mib']:.0f} MiB", flush=True)
         self._record.write(self.lines())
         return complaints
@@ -66,7 +68,7 @@ class Starts:
             wrong = [f"{name}: {path} was flushed before the kill" for path in storefiles.of(started, self._table.name)]
             figures |= self._recover(started)
             if name == "grampus" and figures["rows_again"] != self._table.rows:
-                wrong.append(f"{figures['rows_again']} rows are there again, of {self._table.rows}")
+                wrong.append(f"{figures['rows_again']} of {self._table.rows} rows were recovered")
             return figures, wrong
 
     def _server(self, name):
@@ -90,7 +92,7 @@ class Starts:
     def _recover(self, server):
         row = question.row(server.endpoint, self._region(server), f"{self._table.rows // 2:026}".encode())
         if not row.is_answered():
-            die(f"{server.name} does not answer a get even before it is killed; its log: {server.server.log}")
+            die(f"{server.name} did not answer a get even before it was killed; its log: {server.server.log}")
         killed_at = time.monotonic()
         server.kill()
         with cores.of_servers():
@@ -114,8 +116,8 @@ class Starts:
         """The table."""
         arguments = self._arguments
         yield (f"starts on one core, medians of {arguments.runs}; HBase with {arguments.hbase_heap} of heap, Grampus with "
-               f"{arguments.memory}; {self._table.rows:,} rows of {self._table.value_bytes} B in the log; exact to 1 ms or, if "
-               "that is more, 1 %")
+               f"{arguments.memory}; {self._table.rows:,} rows of {self._table.value_bytes} B in the log; accuracy 1 ms or "
+               "1 %, whichever is more")
         yield from aligned([["", *NAMES], *(self._row(*figure) for figure in FIGURES)])
 
     def _row(self, figure, told, digits):

@@ -1,11 +1,11 @@
-"""What is measured: a step for each way that a table is used."""
+"""The steps of the matrix: one for each way to use a table."""
 from dataclasses import dataclass
 
-# Numbers of clients of a curve.
+# The numbers of clients of a curve.
 CURVE = (1, 5, 10, 20, 50, 75)
 # Limits that are servers.
 ECHOES = ("echo", "synced")
-# Bytes around a value in the answer to a get, and of the answer to a put.
+# Bytes around a value in the response to a get, and of the response to a put.
 GOT_BYTES, DONE_BYTES = 80, 10
 
 
@@ -18,7 +18,7 @@ class Table:
     value_bytes: int
 
     def got_bytes(self):
-        """Bytes of the answer to a get, about."""
+        """Approximate bytes of the response to a get."""
         return GOT_BYTES + self.value_bytes
 
     def options(self):
@@ -27,15 +27,16 @@ class Table:
 
 @dataclass(frozen=True)
 class Step:
-    """One way to use a table, measured with each of some numbers of clients."""
+    """One way to use a table, measured with each number of clients."""
 
     name: str
     words: tuple
     table: Table
     clients: tuple = (10,)
-    # What the machine allows: "echo" for calls, "synced" for those that a log is written for, "walk" for rows.
+    # The limit of the machine: "echo" for calls, "synced" for calls that write a log, "walk" for
+    # rows.
     limit: str = ""
-    # Rows of a call, and calls that each client has under way, to an echo server, too.
+    # Rows per call, and calls in flight per client; also used for an echo server.
     batch: int = 1
     in_flight: int = 1
 
@@ -47,7 +48,7 @@ class Step:
         return [word, "--value-size", str(self.table.value_bytes), *self._load_options(clients)]
 
     def reply_bytes(self):
-        """Bytes of an answer, about."""
+        """Approximate bytes of a response."""
         return self.batch * (DONE_BYTES if self.limit == "synced" else self.table.got_bytes())
 
     def _load_options(self, clients):
@@ -55,7 +56,7 @@ class Step:
 
 
 def all_steps(rows):
-    """The matrix, over tables of so many rows."""
+    """The matrix, over tables of `rows` rows."""
     small, large = Table("small", rows, 100), Table("large", rows, 1_000)
     written = Table("written", rows, 100)
     return [

@@ -1,19 +1,21 @@
-"""Names of functions, as short as they still say which: without types that a path goes through, and without parameters."""
+"""Short but distinct names of functions: without the types in a path and without parameters."""
 import re
 
-# What is below every stack of a thread, and what perf names the end of one that it has not got whole.
+# The outermost frames of every thread, and the name that perf gives to the end of a truncated
+# stack.
 BEGINNINGS = re.compile(r"(clone3?|start_thread|std::(sys|thread)::.*|core::ops::function::.*|\[unknown\])$")
-# A hash of what a function was made from, or the version of a library.
+# The hash of a function, or the version of a library.
 ENDING = re.compile(r"::h[0-9a-f]{16}$|@@.*$")
 ARROW = re.compile(r"->")
-# What inferno-collapse-perf adds to functions of the kernel.
+# The suffix that inferno-collapse-perf adds to functions of the kernel.
 KERNEL = "_[k]"
 ALLOCATOR = re.compile(r"_?mi_")
 CRATE = re.compile(r"(\w\w+)::")
 
 
 def short(name):
-    """`<a::B<T> as c::D>::e` is `a::B::e`, `a::<impl b::C>::d` is `a::d`; but it is said what is dropped."""
+    """`<a::B<T> as c::D>::e` becomes `a::B::e`, `a::<impl b::C>::d` becomes `a::d`; `drop_in_place`
+    keeps its type."""
     return _path(ENDING.sub("", ARROW.sub("", name))).replace("{{", "{").replace("}}", "}")
 
 
@@ -31,14 +33,14 @@ def _path(name):
         elif not out or out[-1] in " &([":
             out += _path(_before_as(inside))
         else:
-            # Parameters, or whose the function is, which its name says mostly.
+            # Parameters, or the type of an impl, which is mostly clear from the name.
             out = out.removesuffix("::")
         at = end + 1
     return out
 
 
 def _before_as(inside):
-    """The type of `type as trait`, with a trait that is not in brackets of its own."""
+    """The type of `type as trait`, at bracket depth 0."""
     depth = 0
     for at, letter in enumerate(inside):
         depth += (letter == "<") - (letter == ">")
@@ -48,7 +50,7 @@ def _before_as(inside):
 
 
 def _close(name, at):
-    """Where the bracket that opens at a place closes."""
+    """The position of the bracket that closes the one at `at`."""
     depth = 0
     for end in range(at, len(name)):
         depth += (name[end] == "<") - (name[end] == ">")
@@ -58,7 +60,7 @@ def _close(name, at):
 
 
 def owner(name):
-    """The crate that a function is of, or `kernel`, `mimalloc`, or `libc and others`."""
+    """The crate of a function, or `kernel`, `mimalloc`, or `libc and others`."""
     if name.endswith(KERNEL):
         return "kernel"
     if ALLOCATOR.match(name):

@@ -1,24 +1,25 @@
-"""What a server has to do beside its gets in the part `pauses`: rows are written, flushed and compacted again and again."""
+"""The background load of the part `pauses`: rows are written, flushed and compacted in a loop."""
 import threading
 import time
 
 import storefiles
 from shell import Refused, Shell
 
-# A megabyte a second, in few rows, for writing one costs the core that measures some time too. A second load generator
-# would be simpler; but one that keeps to a rate does not sleep, and two on one core take turns of milliseconds: an echo's
-# median went from 0.2 to 2 ms.
+# 1 MB per second, in few rows, because each write also costs time on the measuring core. A second
+# load generator would be simpler, but one that keeps a rate does not sleep, and two on one core
+# alternate in slices of milliseconds: the median of an echo rose from 0.2 to 2 ms.
 ROWS_A_SECOND = 100
 VALUE_BYTES = 10_000
-# They are overwritten in turns, so that the table stays as it is.
+# These rows are overwritten cyclically, so that the table does not grow.
 ROWS = 5_000
-# Between two looks whether the compacted file is there.
+# Interval at which to check for the compacted file.
 LOOK_S = 0.05
 COMPACTED_WITHIN_S = 120
 
 
 class Upkeep:
-    """Two threads at work on a table, as long as the block lasts. Their rows are none that the benchmark reads."""
+    """Two threads that work on a table for the duration of the block, on rows that the benchmark
+    does not read."""
 
     def __init__(self, binary, server, table):
         self._binary, self._server, self._table = binary, server, table
@@ -60,7 +61,8 @@ class Upkeep:
             self._await_file_beside(before)
 
     def _await_file_beside(self, before):
-        """A compaction is asked for and comes later; it is done when the table has a file that no flush has made."""
+        """Waits for a requested compaction: it is done when the table has a file that no flush
+        created."""
         end = time.monotonic() + COMPACTED_WITHIN_S
         while not storefiles.of(self._server, self._table) - before:
             if time.monotonic() > end:

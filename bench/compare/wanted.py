@@ -1,7 +1,7 @@
-"""Figures that are wanted of Grampus, each for the steps whose names have a pattern.
+"""Performance targets of Grampus, each for the steps whose names match a pattern.
 
-A ratio is HBase's processor time over Grampus's, a distance is Grampus's over what the machine asks at least: an echo for
-calls, a walk over memory for rows.
+A ratio is HBase's CPU time divided by Grampus's. A distance is Grampus's CPU time divided by the
+minimum on this machine: an echo for calls, an iteration over memory for rows.
 """
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -11,7 +11,7 @@ MANY = 1 << 30
 
 @dataclass(frozen=True)
 class Wanted:
-    """One figure, wanted of some steps with so many clients."""
+    """One target, for some steps with a range of client counts."""
 
     steps: str
     ratio_min: float = None
@@ -23,7 +23,7 @@ class Wanted:
         return fnmatchcase(point.step, self.steps) and self.clients_min <= point.clients <= self.clients_max
 
     def met(self, point):
-        """Whether a point has it; None if that was not measured."""
+        """Whether a point meets it; None if it was not measured."""
         if self.ratio_min is not None:
             return None if point.ratio() is None else point.ratio() >= self.ratio_min
         return None if point.distance() is None else point.distance() <= self.distance_max
@@ -33,7 +33,7 @@ class Wanted:
 
 
 WANTED = (
-    # A single client waits for each answer: nothing of a get can be shared with the next.
+    # A single client waits for each response, so gets cannot share any work.
     Wanted("get *", distance_max=1.3, clients_max=1),
     Wanted("get *", distance_max=2, clients_min=2),
     Wanted("get, * in flight", distance_max=2),
@@ -42,7 +42,7 @@ WANTED = (
     Wanted("*scan, *", ratio_min=8),
     Wanted("*scan, all filtered", distance_max=2),
     Wanted("buffered write", ratio_min=5),
-    # One client's puts wait for a sync each.
+    # Each put of a single client waits for its own sync.
     Wanted("put", ratio_min=5, clients_min=10),
     Wanted("increment", ratio_min=5),
     Wanted("check and put", ratio_min=5),

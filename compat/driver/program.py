@@ -1,6 +1,7 @@
-"""What a program over hbase-driver sees: prints a line for each step. Usage: program.py ZOOKEEPER_QUORUM
+"""A program that uses hbase-driver: prints a line for each step. Usage: program.py ZOOKEEPER_QUORUM
 
-hbase-driver writes the length of every request above 127 bytes wrongly: filters, long values and conditions make them.
+hbase-driver writes a wrong length for every request above 127 bytes: requests with filters, long
+values and conditions.
 """
 import sys
 
@@ -20,7 +21,7 @@ LONG = 40_000
 
 
 def shown(value):
-    """A value in short."""
+    """A value in short form."""
     if isinstance(value, bytes):
         return repr(value) if len(value) <= 40 else f"{value[:8]!r}... of {len(value)} bytes"
     return repr(value)
@@ -35,7 +36,7 @@ def row(result):
 
 
 def step(name, work):
-    """Does a step, and prints what came of it."""
+    """Runs a step and prints its result."""
     try:
         result = work()
     except Exception as error:  # pylint: disable=broad-except
@@ -53,7 +54,7 @@ def put(key, **columns):
 
 
 def check(key, qualifier, expected, change, operator="EQUAL"):
-    """A put under a condition."""
+    """A conditional put."""
     made = CheckAndPut(key)
     made.set_check(b"f", qualifier, expected)
     made.set_put(change)
@@ -62,7 +63,8 @@ def check(key, qualifier, expected, change, operator="EQUAL"):
 
 
 def rows(table, scan_filter=None):
-    """The rows of a scan. It names its first row: without one the driver does not find the table."""
+    """The rows of a scan. It has a start row because without one the driver does not find the
+    table."""
     scan = Scan(b"a")
     if scan_filter is not None:
         scan.set_filter(scan_filter)
@@ -80,7 +82,7 @@ def in_batch(table):
 
 
 def got_in_batch(table, keys):
-    """Rows that are asked for together."""
+    """Rows that are requested in one batch."""
     gets = BatchGet(keys)
     gets.add_family(b"f")
     return [row(found) for found in table.batch_get(gets).values()]

@@ -1,4 +1,4 @@
-"""Answers of both sides, brought to the same form and compared."""
+"""Normalizes the results of both sides and compares them."""
 import math
 import re
 from decimal import Decimal
@@ -11,7 +11,7 @@ TIME = re.compile(r"(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d)(?:\.(\d+))?")
 
 
 def read(outputs, rows):
-    """Rows of one side, as values that are equal where the answers are."""
+    """Rows of one side, as values that are equal if the results are."""
     return [[one(output, value) for output, value in zip(outputs, row)] for row in rows]
 
 
@@ -27,7 +27,7 @@ def one(output, value):
         return value
     if output.kind in ("real", "single") or output.tolerance is not None:
         number = schema.single(float(value)) if output.kind == "single" else float(value)
-        # Zeros are the same, and so is what is no number.
+        # Zeros are equal, and so are NaNs.
         return "NaN" if math.isnan(number) else number + 0.0
     if output.kind == "decimal":
         return Decimal(value)
@@ -36,7 +36,7 @@ def one(output, value):
 
 
 def difference(query, ours, theirs):
-    """What differs, in words; None if nothing does."""
+    """A description of the difference; None if there is none."""
     if len(ours) != len(theirs):
         return f"{len(ours)} rows, not {len(theirs)}"
     exact = [at for at, output in enumerate(query.outputs) if output.tolerance is None]
@@ -55,5 +55,5 @@ def alike(output, own, other):
         return own == other
     if output.square:
         own, other = own * own, other * other
-    # Numbers beyond double precision are the same infinity.
+    # Numbers beyond the range of a double are equal infinities.
     return own == other or abs(own - other) <= max(RELATIVE * max(abs(own), abs(other)), output.tolerance)

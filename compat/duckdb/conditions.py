@@ -10,7 +10,8 @@ COMPARISONS = ("=", "<>", "<", "<=", ">", ">=")
 
 
 class Condition:
-    """A condition in SQL, and as a message to the endpoint; None where that has none."""
+    """A condition in SQL, and as a message to the endpoint, or None if the endpoint cannot express
+    it."""
 
     def __init__(self, sql, message):
         self.sql = sql
@@ -28,7 +29,7 @@ class Condition:
 
 
 class Literal:
-    """A literal in SQL, and the value of the column that it is; None if it is none."""
+    """A literal in SQL, and its value in the column; None if the column cannot have it."""
 
     def __init__(self, sql, value):
         self.sql = sql
@@ -36,18 +37,18 @@ class Literal:
 
 
 class Conditions:
-    """Makes conditions for one question, to which the columns that they name are told."""
+    """Makes conditions for one request, and adds their columns to it."""
 
     def __init__(self, table, columns, rows, asked):
         self.table = table
-        # Those that conditions are about.
+        # The columns that conditions use.
         self.columns = columns
-        # Values are taken from some rows.
+        # Rows that provide values.
         self.rows = rows
         self.asked = asked
 
     def where(self, random):
-        """A condition or None, and the words of a query for it."""
+        """A condition or None, and its WHERE clause."""
         parts = [self.one(random, 3)] if random.random() < 0.7 else []
         if random.random() < 0.35:
             parts += self._key_range(random)
@@ -60,7 +61,7 @@ class Conditions:
         return found, " WHERE " + found.sql[1:-1]
 
     def _key_range(self, random):
-        """Conditions on the first columns of the row key, or on some of them."""
+        """Conditions on leading columns of the row key."""
         columns = self.table.key.columns
         found = []
         for column in columns[:random.randint(1, len(columns))]:
@@ -136,7 +137,7 @@ class Conditions:
         return Condition(f"{column.name} {word} NULL", endpoint.negated(message) if word == "IS NOT" else message)
 
     def _truth(self, random, column):
-        """A boolean column by itself."""
+        """A boolean column as a condition."""
         is_true = endpoint.compared(self.asked.place(column), "=", endpoint.value(column, 1))
         is_null = endpoint.null(self.asked.place(column))
         return random.choice((
@@ -162,7 +163,7 @@ class Conditions:
         return Condition(f"{column.name} {word} {quoted(pattern)}{escape}", endpoint.negated(message) if word != "LIKE" else message)
 
     def _known(self, random, column):
-        """A value of some row, or any."""
+        """A value of some row, or a random one."""
         if self.rows and random.random() < 0.7:
             value = random.choice(self.rows)[self.table.columns.index(column)]
             if value is not None:
@@ -185,7 +186,7 @@ class Conditions:
             return Literal(f"CAST('{value}' AS BIGINT)", value)
         if abs(value) >= 1 << 30:
             return Literal(str(value), value)
-        # Also what the column's type has not: halves, and numbers beyond it.
+        # Also values that the column's type cannot have: fractions and numbers beyond its range.
         found = value * 1000 + 7
         return random.choices((Literal(str(value), value), Literal(f"{value}.5", None), Literal(str(found), found)), (10, 1, 1))[0]
 

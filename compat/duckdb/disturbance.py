@@ -1,4 +1,5 @@
-"""What goes on while queries run: flushes, compactions, splits, merges, and writes that change no answer."""
+"""Operations concurrent with the queries: flushes, compactions, splits, merges, and writes that
+change no result."""
 import collections
 import random
 import threading
@@ -7,13 +8,14 @@ import time
 import tables
 
 STEPS = ("again", "again", "noise", "noise", "noise", "flush", "flush", "compact", "major", "split", "merge")
-# Regions that a table is split into, about.
+# Approximate maximum number of regions of a table.
 SPLITS_MAX = 8
 PAUSE_S = 0.05
 
 
 class Disturbance:
-    """Works until it is left; `counts` says of what it did how much, and `refused` how much of it was refused."""
+    """Runs operations until the block ends; `counts` and `refused` have the numbers of each
+    kind."""
 
     def __init__(self, endpoint, tables_, seed):
         self._cells = tables.Cells(endpoint)
@@ -51,7 +53,7 @@ class Disturbance:
             rows = random_.choice((1, 20, 200))
             write = table.written_again if step == "again" else table.noise
             self._cells.tell(write(random_, rows))
-            # A write that is refused would leave the answer to chance.
+            # A refused write would make the expected result unknown.
             self._cells.must("write")
             self.counts[step] += 1
             return
@@ -64,7 +66,8 @@ class Disturbance:
         if step == "merge":
             line += f" {random_.randrange(100)}"
         refused = self._cells.ask(line)
-        # A region that still has files of its parents is not split, nor is one that has just gone.
+        # A region that still has files of its parents cannot be split, nor can one that no longer
+        # exists.
         (self.refused if refused else self.counts)[step] += 1
         if not refused:
             self._regions[table.name] += {"split": 1, "merge": -1}.get(step, 0)

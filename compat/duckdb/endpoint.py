@@ -1,6 +1,8 @@
-"""The endpoint of regions asked without SQL: grampus.pb.ColumnService, region after region, and its states put together.
+"""Calls the regions' endpoint without SQL: grampus.pb.ColumnService, region by region, and merges
+its states.
 
-A second reading of crates/proto/proto/Columns.proto, so that what SQL does with it and what it says are told apart.
+A second implementation of crates/proto/proto/Columns.proto, which distinguishes errors of SQL from
+errors of the endpoint.
 """
 import os
 import re
@@ -20,7 +22,7 @@ PROTOCOL = os.path.join(COMPAT, "..", "crates", "proto", "proto", "Columns.proto
 FUNCTIONS = {"count": 0, "sum": 1, "min": 2, "max": 3, "avg": 4, "var_samp": 5, "var_pop": 5, "stddev_samp": 5, "stddev_pop": 5}
 OPERATORS = {"=": 0, "<>": 1, "<": 2, "<=": 3, ">": 4, ">=": 5}
 KEY_PLACE = re.compile(r"row(?:\[(\d+)\.\.(\d*)\])?(?: part (\d+) by (\S+))?")
-# A region that is split or merged is not there for a while.
+# A region that is being split or merged is unavailable for a while.
 AGAIN = re.compile("NotServingRegion|RegionOpening|RegionTooBusy")
 PATIENCE_S = 60
 REGION_NAME = 1
@@ -36,7 +38,7 @@ ENCODINGS = encodings()
 
 
 class Refused(Exception):
-    """What the server said: the exception's class, and its text."""
+    """The server's exception: its class and text."""
 
 
 # Requests.
@@ -99,7 +101,8 @@ def like(at, pattern):
 
 
 class Asked:
-    """A question: columns by their places, a condition, groups, and aggregates as pairs of function and place."""
+    """A request: columns, a condition, groups, and aggregates as pairs of function and column
+    index."""
 
     def __init__(self, table):
         self.table = table
@@ -124,7 +127,7 @@ class Asked:
 
 # The server.
 class Server:
-    """Calls of the endpoint at a server that has all regions, which `cells` tells of."""
+    """Calls of the endpoint of a server that has all regions; `cells` lists them."""
 
     def __init__(self, endpoint, cells):
         self._cells = cells
@@ -134,11 +137,11 @@ class Server:
         self._file = self._socket.makefile("rb")
         header = raw(1, raw(1, b"compat")) + raw(2, b"ClientService")
         self._socket.sendall(b"HBas\x00\x50" + struct.pack(">I", len(header)) + header)
-        # How rows were looked at, by the numbers of the fields of Work.
+        # The sums of the fields of Work, by field number.
         self.work = {}
 
     def ask(self, asked):
-        """The rows of an answer: values of the keys, then of the aggregates."""
+        """The rows of a result: values of the keys, then of the aggregates."""
         merged, row, begun = {}, b"", time.monotonic()
         while row is not None:
             name, _, end = self._region(asked.table.name, row)
@@ -190,12 +193,12 @@ class Server:
 
 
 class State:
-    """What was found of a group by one aggregate."""
+    """The state of one aggregate for a group."""
 
     def __init__(self, message):
         fields = messages.parsed(message)
         self.count = fields.get(1, [0])[0]
-        # The sum, or the extreme, of each answer.
+        # The sum, or the extreme value, of each response.
         self.values = [found for found in map(_plain, fields.get(2, [])) if found is not None]
         self.mean, self.squares = (fields.get(field, [0.0])[0] for field in (3, 4))
 
@@ -227,7 +230,7 @@ class State:
 
 
 def _plain(message):
-    """A value: an int (of decimals the unscaled one), a float, or bytes; None for null."""
+    """Decodes a value: an int (for decimals the unscaled one), a float, or bytes; None for null."""
     fields = messages.parsed(message)
     if 1 in fields:
         return messages.unsigned_to_signed(fields[1][0])
@@ -239,7 +242,7 @@ def _plain(message):
 
 
 def _as_answered(one, found):
-    """A value of a column as `answers` has it."""
+    """A value of a column in the form of `answers`."""
     if found is None or one.kind == "whole":
         return found
     if one.kind == "boolean":
@@ -254,5 +257,5 @@ def _as_answered(one, found):
 
 
 def _order(found):
-    # What is no number is behind all others.
+    # NaN is greater than all others.
     return (found != found, 0.0 if found != found else found) if isinstance(found, float) else found

@@ -1,4 +1,4 @@
-"""Protocol buffers by hand: fields written, and messages taken apart, as far as they are needed here."""
+"""A minimal hand-written encoder and parser of protocol buffers."""
 import struct
 
 
@@ -30,7 +30,7 @@ def raw(field, bytes_):
 
 
 def parsed(message):
-    """The fields of a message: by number, all values in their order: ints, floats or bytes."""
+    """The fields of a message: by number, a list of all values in order: ints, floats or bytes."""
     fields, at = {}, 0
     while at < len(message):
         key, at = _varint(message, at)
@@ -52,13 +52,13 @@ def delimited(message):
 
 
 def split_delimited(bytes_):
-    """A message with its length before it, and what is behind it."""
+    """Splits a length-prefixed message from the rest."""
     length, at = _varint(bytes_, 0)
     return bytes_[at:at + length], bytes_[at + length:]
 
 
 def unsigned_to_signed(number):
-    """What `sint64` means."""
+    """Decodes a `sint64`."""
     return number >> 1 if not number & 1 else -(number >> 1) - 1
 
 

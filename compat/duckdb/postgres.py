@@ -1,11 +1,12 @@
-"""A client of PostgreSQL's protocol, as far as `grampus sql --listen` is asked here: queries as text, rows as text."""
+"""A minimal client of PostgreSQL's protocol for `grampus sql --listen`: text queries and text
+rows."""
 import socket
 import struct
 import time
 
 
 class QueryError(Exception):
-    """What the server said of a query."""
+    """The server's error of a query."""
 
 
 class Connection:
@@ -42,7 +43,7 @@ class Connection:
             if kind == b"D":
                 rows.append(self._row(body))
             elif kind == b"E":
-                # Fields, each with a letter before it, of which M has the message.
+                # Fields, each prefixed with a letter; M is the message.
                 fields = {field[:1]: field[1:] for field in body.split(b"\0")}
                 error = fields.get(b"M", body).decode("utf-8", "replace")
             elif kind == b"Z":

@@ -1,6 +1,6 @@
-"""Random queries over a table, in the words of both dialects.
+"""Random queries over a table, in both dialects.
 
-They differ in one thing: DuckDB has times of nanoseconds by another name.
+The only difference is that DuckDB has another name for timestamps with nanoseconds.
 """
 import re
 
@@ -8,27 +8,28 @@ import conditions
 import endpoint
 import schema
 
-# Errors of sums of reals: a share of the largest value, for each that is added.
+# Error of a sum of floating-point numbers: share of the largest value, per summand.
 SHARE = 1e-12
 
 
 class Output:
-    """A column of an answer: how it is read, and by how much two may differ."""
+    """A column of a result: how it is decoded, and by how much two values may differ."""
 
     def __init__(self, grampus, kind, tolerance=None, wraps=False, square=False):
-        # PostgreSQL's times have microseconds; as texts they have all that there is.
+        # PostgreSQL's times have microseconds; as text they have all digits.
         self.grampus = self.duckdb = f"CAST({grampus} AS VARCHAR)" if kind == "time" else grampus
         self.kind = kind
-        # Nothing of what is exact; of others the difference that is none, beside one of 1e-9 of the values.
+        # None for exact values; otherwise the allowed difference, in addition to 1e-9 of the
+        # values.
         self.tolerance = tolerance
-        # A sum of BIGINT goes round at the end of it.
+        # A sum of BIGINT wraps around on overflow.
         self.wraps = wraps
-        # A root: what is under it is compared.
+        # For a square root: the squares are compared.
         self.square = square
 
 
 class Query:
-    """A query in both dialects, and as a question to the endpoint if it is one."""
+    """A query in both dialects, and as a request to the endpoint if there is one."""
 
     def __init__(self, grampus, duckdb, outputs, is_ordered, is_aggregate, asked=None):
         self.asked = asked
@@ -40,16 +41,17 @@ class Query:
 
 
 class Maker:
-    """Makes queries over one table, of whose rows it knows some; with `for_endpoint` such as the endpoint answers alone."""
+    """Makes queries over one table with known rows; with `for_endpoint` only queries that the
+    endpoint can answer alone."""
 
     def __init__(self, table, rows, for_endpoint=False):
         self.table = table
         self.rows = rows
         self.for_endpoint = for_endpoint
-        # The columns that queries are about: not the mark of rows which are left out.
+        # The columns that queries use: not the marker of excluded rows.
         self.columns = [column for column in table.columns if column is not table.mark]
         self.largest = [self._largest(at) for at in range(len(self.columns))]
-        # The question that is made, and conditions for it.
+        # The request being made, and its conditions.
         self._asked = self._conditions = None
 
     def query(self, random):
@@ -67,7 +69,7 @@ class Maker:
         self._asked = endpoint.Asked(self.table)
         self._conditions = conditions.Conditions(self.table, self.columns, self.rows, self._asked)
 
-    # Aggregates of groups, which the servers are to find.
+    # Grouped aggregates, which must be pushed down to the servers.
     def _grouped(self, random):
         group = random.sample(self.columns, min(len(self.columns), random.choices((0, 1, 2, 3), (3, 4, 2, 1))[0]))
         keys = [as_it_is(column) for column in group]
@@ -89,7 +91,7 @@ class Maker:
         return self._of(outputs, tail, is_ordered, True)
 
     def _order(self, random, keys, outputs):
-        """All of the keys, so that there is one order only, and maybe an exact aggregate before them."""
+        """An order by all keys, so that it is total, possibly preceded by an exact aggregate."""
         by = list(range(keys))
         random.shuffle(by)
         exact = [at for at in range(keys, len(outputs)) if outputs[at].tolerance is None and not outputs[at].wraps]
@@ -106,7 +108,7 @@ class Maker:
             return self._of(outputs, self._conditions.where(random)[1], False, True, "DISTINCT ")
         return self._of([Output(f"count(DISTINCT {columns[0].name})", "whole")], self._conditions.where(random)[1], False, True)
 
-    # What the servers do in part only: expressions, FILTER, several kinds of DISTINCT.
+    # Queries that servers evaluate only in part: expressions, FILTER, several kinds of DISTINCT.
     def _mixed(self, random):
         outputs = [Output(f"count(DISTINCT {random.choice(self.columns).name})", "whole"), self._aggregate(random),
                    Output(f"count(*) FILTER (WHERE {self._conditions.one(random, 1).sql})", "whole")]
@@ -161,7 +163,7 @@ class Maker:
             exact = column.kind != "real"
             return Output(call, column.kind, None if exact else SHARE * largest * (1 + len(self.rows)), wraps=column.kind == "whole" and not self.for_endpoint)
         if function == "avg":
-            # The mean of a decimal is one of four digits more.
+            # The mean of a decimal has four more digits.
             digits = 1.01 * 10.0 ** -(column.scale + 4) if column.kind == "decimal" else 0
             return Output(call, "real", SHARE * largest + digits)
         return Output(call, "real", SHARE * largest * largest, square=function.startswith("stddev"))
@@ -177,7 +179,7 @@ class Maker:
         return random.choice(choices)
 
     def _largest(self, at):
-        """The largest of a column's numbers."""
+        """The largest absolute value of a column."""
         column = self.columns[at]
         if column.kind not in ("whole", "real", "decimal"):
             return 0.0

@@ -1,14 +1,15 @@
-"""Random tables: columns of all types over all encodings, keys of several parts, and values for them.
+"""Random tables: columns of all types over all encodings, keys of several parts, and values for
+them.
 
-A column knows what it is called, of which type it is, where its values are and how they are written, and makes values. What a
-value is, `values` says; texts are kept as str.
+A column has a name, a type, the location of its values and their encoding, and makes values.
+`values` defines their representation; text is kept as str.
 """
 import struct
 from decimal import Decimal
 
 import values
 
-# The range of times is that of nanoseconds in 64 bits, and a little less.
+# Slightly less than the range of nanoseconds in 64 bits.
 TIME_FIRST_S, TIME_LAST_S = -8_000_000_000, 8_000_000_000
 UNITS = {"seconds": 1, "millis": 1000, "micros": 1_000_000, "nanos": 1_000_000_000}
 
@@ -16,7 +17,7 @@ WORDS = ("", "a", "b", "ab", "abc", "A", "ba", "b%", "a_c", "zürich", "Ünal", 
          "-3", "null", "z" * 40)
 LETTERS = "abcxyzABC _%01é日😀"
 
-# Whole numbers of SQL by their bytes.
+# SQL's integer types by their number of bytes.
 WHOLE_BYTES = {"TINYINT": 1, "SMALLINT": 2, "INT": 4, "BIGINT": 8}
 
 
@@ -26,13 +27,14 @@ class Column:
     def __init__(self, random, name, sql_type, place, encoding, unit=None, temper=None):
         self.name = name
         self.sql_type = sql_type
-        # ("cell", FAMILY, QUALIFIER), or ("key", TEXT) with what the option says of a part of the row key.
+        # ("cell", FAMILY, QUALIFIER), or ("key", TEXT) with the option's text for a part of the row
+        # key.
         self.place = place
         self.encoding = encoding
         self.unit = unit
-        # `few`: some values only; `plain`: numbers whose sums are small; `wild`: all there are.
+        # `few`: few distinct values; `plain`: numbers with small sums; `wild`: all values.
         self.temper = temper or random.choice(("few", "few", "plain", "plain", "wild"))
-        # How many of a hundred rows have none.
+        # Percentage of rows without a value.
         self.null_percent = random.choice((0, 5, 30, 90)) if place[0] == "cell" else 0
         self.pool = [self._fresh(random) for _ in range(random.choice((1, 3, 8, 20)))]
 
@@ -46,7 +48,7 @@ class Column:
 
     @property
     def kind(self):
-        """What is compared alike: whole, real, decimal, text, boolean, time."""
+        """The kind of values for comparison: whole, real, decimal, text, boolean, time."""
         if self.sql_type in WHOLE_BYTES:
             return "whole"
         word = self.sql_type.split("(")[0]
@@ -54,11 +56,11 @@ class Column:
                 "TIMESTAMP": "time"}[word]
 
     def duckdb_type(self):
-        # Of all units, and compared with literals that are of nanoseconds too.
+        # Values of any unit, also compared with literals in nanoseconds.
         return "TIMESTAMP_NS" if self.kind == "time" else self.sql_type
 
     def option(self):
-        """What CREATE EXTERNAL TABLE is told of it."""
+        """Its option in CREATE EXTERNAL TABLE."""
         where = f"{self.place[1]}:{self.place[2]}" if self.place[0] == "cell" else self.place[1]
         unit = f" {self.unit}" if self.unit else ""
         return f"'column.{self.name}' '{where} {self.encoding}{unit}'"
@@ -72,7 +74,7 @@ class Column:
         return self._fresh(random)
 
     def bytes_of(self, value, random=None):
-        """As it is written. With `random`, maybe in another way that is read alike."""
+        """The encoded value. With `random`, possibly in an equivalent encoding."""
         if value is None:
             return values.null(self.encoding)
         found = values.encode(self.encoding, value.encode() if self.kind == "text" else value)
@@ -94,7 +96,7 @@ class Column:
         least, greatest = -(1 << (8 * width - 1)), (1 << (8 * width - 1)) - 1
         if self.temper == "wild":
             return random.choice((least, greatest, 0, -1, 1, least + 1, greatest - 1, random.randint(least, greatest)))
-        # Sums of as many rows as there are stay far from the last of BIGINT.
+        # Sums over all rows must stay within BIGINT.
         size = min(greatest, random.choice((3, 100, 10_000, 1 << 40)))
         return random.randint(-size, size)
 
@@ -108,7 +110,7 @@ class Column:
         return single(value) if is_single else value
 
     def _decimal(self, random):
-        # Sums and means have four digits more, and PostgreSQL's wire carries 28 of them.
+        # Sums and means have four more digits, and PostgreSQL's protocol carries 28.
         digits = min(self.digits, 24)
         size = random.choice((digits, digits, min(digits, 3)))
         unscaled = random.choice((0, 1, -1, 10 ** size - 1, 1 - 10 ** size, random.randint(1 - 10 ** size, 10 ** size - 1)))
@@ -129,7 +131,7 @@ class Column:
         else:
             text = "".join(random.choice(LETTERS) for _ in range(random.choice((1, 2, 5, 12))))
         if self.encoding == "phoenix_char":
-            # Nothing is null there, and spaces behind are no part of it.
+            # An empty value is null in this encoding, and trailing spaces are not part of a value.
             text = text.rstrip(" ") or "c"
         return text
 
@@ -179,7 +181,7 @@ class TextKey:
 
 
 class FixedKey:
-    """Parts of fixed width, and text or a number behind them; some keys end before that."""
+    """Parts of fixed width, followed by text or a number; some keys end before it."""
 
     WIDE = (("SMALLINT", "phoenix_smallint"), ("SMALLINT", "bytes_short"), ("INT", "phoenix_integer"), ("INT", "ordered_int32"),
             ("BIGINT", "phoenix_bigint"), ("BIGINT", "bytes_long"), ("TIMESTAMP", "phoenix_date"), ("DOUBLE", "phoenix_double"),
@@ -204,13 +206,14 @@ class FixedKey:
 
     def row(self, random):
         parts = [column.value(random) for column in self.columns]
-        # So that keys are many.
+        # Makes keys distinct.
         if self.columns[-1].kind == "text":
             parts[-1] += str(random.randrange(100_000))
-        # Of OrderedBytes a value may be descending.
+        # A value of OrderedBytes may be descending.
         key = b"".join(column.bytes_of(part, random) for column, part in zip(self.columns, parts))
         if self.columns[-1].encoding == "raw" and random.random() < 0.02:
-            # Without the text there is the empty one, and without a byte of the part before there is none of both.
+            # Without its text, a key has the empty text; if the previous part lacks a byte too,
+            # both are null.
             key = key[:len(key) - len(parts[-1].encode())]
             parts[-1] = ""
             if len(parts) > 2 and random.random() < 0.5:
@@ -220,7 +223,8 @@ class FixedKey:
 
 
 class SeparatedKey:
-    """Texts with separators between them, of which the last may be missing, behind a prefix of fixed width or not."""
+    """Text parts between separators, of which the last may be missing, optionally after a prefix of
+    fixed width."""
 
     TYPES = (("VARCHAR", "raw"), ("VARCHAR", "raw"), ("BIGINT", "text_long"), ("INT", "text_long"), ("DOUBLE", "text_double"),
              ("DECIMAL(12,2)", "text_decimal"), ("BOOLEAN", "text_boolean"))
@@ -242,7 +246,7 @@ class SeparatedKey:
         parts = [column.value(random) for column in self.columns]
         for at in range(int(self.has_prefix), len(parts)):
             if self.columns[at].kind != "text" and random.random() < 0.05:
-                # An empty text is no number.
+                # Empty text is not a number.
                 parts[at] = None
             elif self.columns[at].kind == "text" and at == len(parts) - 1:
                 parts[at] += str(random.randrange(100_000))

@@ -1,4 +1,5 @@
-"""Random tables, with what must be in them: written to the store by `cells`, kept here, loaded into DuckDB."""
+"""Random tables with their expected content: written to the cluster by `Cells`, kept here, loaded
+into DuckDB."""
 import datetime
 import itertools
 import subprocess
@@ -6,14 +7,15 @@ import subprocess
 import schema
 from javatools import client_class_path, conf_directory, java
 
-# Versions that families keep; no cell gets more before queries begin, for which are kept then depends on compactions.
+# Versions that families keep. No cell gets more before queries begin, because compactions determine
+# which are kept.
 VERSIONS = 3
 FIRST_TIMESTAMP = 1_000_000
 NULL_WORD = "\\N"
 
 
 class Cells:
-    """The program compat.Cells: writes, flushes, compactions, splits."""
+    """Controls the program compat.Cells: writes, flushes, compactions, splits."""
 
     def __init__(self, endpoint):
         conf = conf_directory(endpoint.settings("zk"), "error")
@@ -22,11 +24,11 @@ class Cells:
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def tell(self, lines):
-        """Commands that are not answered."""
+        """Sends commands without a response."""
         self._process.stdin.write("".join(line + "\n" for line in lines))
 
     def ask(self, line):
-        """A command that is; what was refused, or None."""
+        """Sends a command and returns its refusal, or None."""
         self.tell([line])
         self._process.stdin.flush()
         answer = self._process.stdout.readline().strip()
@@ -35,7 +37,7 @@ class Cells:
         return None if answer == "done" else answer
 
     def regions(self, table):
-        """The regions of a table in order: name, first row, row behind the last."""
+        """The regions of a table in order: name, start row, end row (exclusive)."""
         self.tell([f"regions {table}"])
         self._process.stdin.flush()
         words = self._process.stdout.readline().split()
@@ -68,17 +70,17 @@ class Table:
         self.key = random.choice(schema.KEYS)(random)
         count = random.choice((1, 3, 5, 8, 12))
         self.cell_columns = [schema.random_column(random, f"c{number}", self.families) for number in range(count)]
-        # One that only rows have which queries leave out.
+        # A marker that only rows have which queries exclude.
         self.mark = schema.Column(random, "w", "BOOLEAN", ("cell", random.choice(self.families), "w"), random.choice(
             ("bytes_boolean", "text_boolean")))
         self.columns = [*self.key.columns, *self.cell_columns, *([self.mark] if is_busy else [])]
         self._timestamps = itertools.count(FIRST_TIMESTAMP)
-        # Of each row the values of its key, and by family and qualifier its versions.
+        # For each row the values of its key, and its versions by family and qualifier.
         self.keys = {}
         self.cells = {}
-        # When families and columns of rows were deleted last.
+        # The last deletion of families and columns of rows.
         self._deleted = {}
-        # The keys, to choose from.
+        # The keys as a list, for random choices.
         self._known = []
 
     def declaration(self):
@@ -87,7 +89,7 @@ class Table:
         return f"CREATE EXTERNAL TABLE {self.name} ({columns}) STORED AS GRAMPUS LOCATION '{self.name}' OPTIONS ({options})"
 
     def create(self, random, cells):
-        """Creates it and writes its rows: some in files, of which some are compacted, some in memory."""
+        """Creates it and writes its rows: some in files, partly compacted, and some in memory."""
         options = (f"VERSIONS={VERSIONS},DATA_BLOCK_ENCODING={random.choice(('NONE', 'FAST_DIFF', 'DIFF', 'PREFIX', 'ROW_INDEX_V1'))}"
                    f",COMPRESSION={random.choice(('NONE', 'GZ', 'SNAPPY'))},BLOCKSIZE={random.choice((1024, 8192, 65536))}")
         splits = sorted({self.key.row(random)[0] for _ in range(random.choice((0, 0, 2, 5)))} - {b""})
@@ -101,7 +103,7 @@ class Table:
                 cells.must(f"{step} {self.name}")
 
     def live(self):
-        """The rows that are there, in the order of their keys: key, and values of all columns."""
+        """The existing rows in key order: key, and values of all columns."""
         declared = self._declared()
         for key in sorted(self.keys):
             columns = self.cells[key]
@@ -110,7 +112,7 @@ class Table:
                             *([None] if self.is_busy else [])]
 
     def _declared(self):
-        """The families of declared columns: they decide which rows there are."""
+        """The families of declared columns, which determine which rows exist."""
         return {column.place[1] for column in self.columns if column.place[0] == "cell"}
 
     @staticmethod
@@ -119,7 +121,7 @@ class Table:
         return versions[max(versions)] if versions else None
 
     def _written(self, random, rows):
-        """The commands that write about so many rows more, with some changes of rows there are."""
+        """The commands that write about `rows` more rows, and change some existing ones."""
         for _ in range(rows):
             if self.keys and random.random() < 0.25:
                 key = random.choice(self._known)
@@ -134,11 +136,11 @@ class Table:
     def _row(self, random, key):
         for column in self.cell_columns:
             value = column.value(random)
-            # Null is a cell that is not there, or one that says so.
+            # Null is a missing cell, or a cell with a null value.
             if value is not None or (column.bytes_of(None) is not None and random.random() < 0.3):
                 yield from self._put(random, key, column, value)
         for family in random.choices(([], [self.families[0]], ["u"]), (8, 2, 1))[0]:
-            # What is not declared.
+            # A column that is not declared.
             yield self._put_bytes(key, (family, "zz"), b"\xff\x00", None)
 
     def _put(self, random, key, column, value):
@@ -156,7 +158,8 @@ class Table:
         return f"put {self.name} {hexadecimal(key)} {family} {qualifier} {timestamp} {hexadecimal(bytes_)}"
 
     def _changed(self, random, key):
-        """A change of a row: cells written again, or before what is there; cells, versions, families deleted."""
+        """Changes a row: overwrites cells, writes older versions, or deletes cells, versions or
+        families."""
         row, columns = hexadecimal(key), self.cells[key]
         column = random.choice(self.cell_columns)
         where = column.place[1:]
@@ -170,7 +173,7 @@ class Table:
         elif what == "row":
             yield from self._row(random, key)
         elif what == "before" and 0 < len(versions) < VERSIONS and min(versions) > FIRST_TIMESTAMP:
-            # Unless something was deleted at or behind that time: then nobody sees it.
+            # Not if there was a delete at or after that time, which would hide the cell.
             value, timestamp = column.value(random), min(versions) - 1
             if timestamp > max(self._deleted.get((key, where[0]), 0), self._deleted.get((key, *where), 0)):
                 bytes_ = column.bytes_of(value, random)
@@ -184,7 +187,7 @@ class Table:
         elif what == "version" and versions:
             timestamp = max(versions)
             del versions[timestamp]
-            # The same version must not be written again.
+            # The same version must not be rewritten.
             self._deleted[(key, *where)] = max(timestamp, self._deleted.get((key, *where), 0))
             yield f"version {self.name} {row} {family} {qualifier} {timestamp}"
         elif what in ("family", "all"):
@@ -197,7 +200,7 @@ class Table:
                 yield f"family {self.name} {row} {hexadecimal(name.encode())} {timestamp}"
 
     def written_again(self, random, rows):
-        """The commands that write values of some rows as they are, to be sent while queries run."""
+        """The commands that rewrite some rows with unchanged values, while queries run."""
         for key in random.choices(self._known, k=rows) if self.keys else ():
             for column in self.cell_columns:
                 value = self._newest(self.cells[key], column)
@@ -205,7 +208,7 @@ class Table:
                     yield self.put_line(key, column.place[1:], next(self._timestamps), column.bytes_of(value, random))
 
     def noise(self, random, rows):
-        """The commands that write or delete rows which queries leave out."""
+        """The commands that write or delete rows that queries exclude."""
         seen = set()
         for _ in range(rows):
             key, _ = self.key.row(random)
@@ -223,7 +226,7 @@ class Table:
                     yield self.put_line(key, column.place[1:], next(self._timestamps), column.bytes_of(value, random))
 
     def load(self, connection, path):
-        """Makes the same table in DuckDB."""
+        """Creates the same table in DuckDB."""
         columns = ", ".join(f"{column.name} {column.duckdb_type()}" for column in self.columns)
         connection.execute(f"CREATE TABLE {self.name} ({columns})")
         with open(path, "w", newline="", encoding="utf-8") as file:
@@ -243,7 +246,7 @@ class Table:
 
 
 def loaded(column, value):
-    """A value as DuckDB reads it from a file; None for null."""
+    """A value in the form that DuckDB reads from a file; None for null."""
     if value is None:
         return None
     if column.kind == "boolean":
@@ -256,7 +259,7 @@ def loaded(column, value):
 
 
 def time_text(count, per_second):
-    """A count since the epoch as a time with nanoseconds."""
+    """Formats a count since the epoch as a time with nanoseconds."""
     seconds, part = divmod(count, per_second)
     days, second = divmod(seconds, 86_400)
     year, month, day = civil(days)
@@ -265,6 +268,6 @@ def time_text(count, per_second):
 
 
 def civil(days):
-    """The date of a day since 1970."""
+    """The date of a day number since 1970."""
     date = datetime.date(1970, 1, 1) + datetime.timedelta(days=days)
     return date.year, date.month, date.day

@@ -1,18 +1,19 @@
-"""Values as the encodings of columns write them: Bytes, texts, OrderedBytes and Phoenix, ascending.
+"""Encoders of column values: Bytes, text, OrderedBytes and Phoenix, ascending.
 
-`check` holds them against the vectors that HBase's and Phoenix' own classes wrote (crates/columnar/tests/vectors), so that rows
-made here are rows as those clients make them.
+`check` compares them with the vectors that HBase's and Phoenix's own classes wrote
+(crates/columnar/tests/vectors), so the rows made here equal those of these clients.
 
-A value is an int (booleans are 0 and 1, times are counts), a float, a Decimal, or bytes; None is null.
+A value is an int (booleans are 0 and 1, times are counts), a float, a Decimal, or bytes; None is
+null.
 """
 import os
 import struct
 from decimal import Context, Decimal
 
-# Enough digits for all that is computed here, and none of them lost on the way.
+# Enough digits for exact results of all computations here.
 EXACT = Context(prec=100)
 
-# Bytes of whole numbers of fixed width.
+# Encodings of integers: number of bytes.
 WHOLE = {
     "bytes_byte": 1, "bytes_short": 2, "bytes_int": 4, "bytes_long": 8,
     "ordered_int8": 1, "ordered_int16": 2, "ordered_int32": 4, "ordered_int64": 8,
@@ -20,7 +21,7 @@ WHOLE = {
     "text_long": 8,
 }
 BOOLEAN = ("bytes_boolean", "text_boolean", "phoenix_boolean")
-# Of real numbers: whether they are of single precision.
+# Encodings of floating-point numbers: whether they have single precision.
 REAL = {
     "bytes_float": True, "bytes_double": False, "text_double": False, "ordered_float32": True, "ordered_float64": False,
     "ordered_double": False, "phoenix_float": True, "phoenix_double": False,
@@ -33,15 +34,15 @@ HEADER = {
     "ordered_int8": 0x29, "ordered_int16": 0x2a, "ordered_int32": 0x2b, "ordered_int64": 0x2c, "ordered_float32": 0x30,
     "ordered_float64": 0x31, "ordered_string": 0x34, "ordered_blob": 0x37, "ordered_blob_copy": 0x38,
 }
-# Digits that OrderedBytes keeps of a number.
+# Maximum number of digits in OrderedBytes.
 ORDERED_DIGITS_MAX = 31
-# Bytes of a Phoenix DECIMAL.
+# Maximum bytes of a Phoenix DECIMAL.
 PHOENIX_DECIMAL_BYTES_MAX = 21
 MILLISECOND_NS = 1_000_000
 
 
 def null(encoding):
-    """The bytes of a cell that is there and is null; None if the encoding has none."""
+    """The encoding of null; None if the encoding has none."""
     if encoding.startswith("ordered_"):
         return b"\x05"
     return b"" if encoding.startswith(("text_", "phoenix_")) else None
@@ -65,13 +66,13 @@ def encode(encoding, value):
 
 
 def descending(encoding, bytes_):
-    """The same value of OrderedBytes in descending order."""
+    """The same OrderedBytes value in descending order."""
     end = b"\x00" if encoding == "ordered_blob_copy" and bytes_ != b"\x05" else b""
     return _complement(bytes_ + end)
 
 
 def _turned(value, width):
-    """Two's complement with the sign bit turned."""
+    """Two's complement with an inverted sign bit."""
     return (value + (1 << (8 * width - 1))).to_bytes(width, "big")
 
 
@@ -96,7 +97,7 @@ def _real(encoding, value):
         return plain
     bits = int.from_bytes(plain, "big")
     sign = 1 << (8 * width - 1)
-    # A negative number has all its bits turned, another one only that of the sign.
+    # All bits of a negative number are inverted; otherwise only the sign bit.
     bits = ~bits & (2 * sign - 1) if bits & sign else bits | sign
     if encoding.startswith("phoenix_"):
         return ((bits + 1) & (2 * sign - 1)).to_bytes(width, "big")
@@ -107,13 +108,13 @@ def _ordered_double(value):
     special = {"inf": b"\x23", "-inf": b"\x07", "nan": b"\x26"}.get(repr(value))
     if special:
         return special
-    # Two digits at least, as Java shows numbers.
+    # At least two digits, as Java prints numbers.
     short = f"{value:.1e}"
     return _ordered_number(Decimal(short if float(short) == value else repr(value)))
 
 
 def _pairs(value):
-    """A number other than 0 as its sign, an exponent E and pairs P: 0.PPPP * 100^E."""
+    """A nonzero number as sign, exponent E and digit pairs P: 0.PPPP * 100^E."""
     sign, digits, exponent = EXACT.normalize(value).as_tuple()
     digits = list(digits)
     if (len(digits) + exponent) % 2:
@@ -140,7 +141,7 @@ def _ordered_number(value):
 
 
 def _ordered_length(number):
-    """A number in as few bytes as it needs."""
+    """A number in variable-length encoding."""
     if number <= 240:
         return bytes([number])
     if number <= 2287:
@@ -182,7 +183,7 @@ def _raw(encoding, value):
         return header + value + b"\x00"
     if encoding == "ordered_blob_copy":
         return header + value
-    # Seven bits in each byte, and in all but the last one that says that more follow.
+    # Seven bits per byte; the top bit of all bytes but the last shows that more follow.
     parts = max(1, -(-8 * len(value) // 7))
     bits = int.from_bytes(value, "big") << (7 * parts - 8 * len(value))
     body = [bits >> (7 * (parts - 1 - at)) & 0x7f for at in range(parts)]
@@ -190,7 +191,7 @@ def _raw(encoding, value):
 
 
 def check(directory):
-    """Compares with all vectors that are written so; returns how many there were, or raises."""
+    """Compares with all vectors in a supported form; returns their number, or raises."""
     checked = 0
     for name in ("bytes", "ordered", "phoenix"):
         with open(os.path.join(directory, name + ".txt")) as lines:
@@ -198,7 +199,8 @@ def check(directory):
                 if line.startswith("#"):
                     continue
                 encoding, order, text, found = line.split()
-                # Java writes some doubles with a digit too many, which are `other` when ascending.
+                # Java writes some doubles with an extra digit; these are marked `other` if
+                # ascending.
                 if order == "other" or (encoding, order) == ("ordered_double", "desc"):
                     continue
                 value = _of_vector(encoding, text)

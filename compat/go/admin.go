@@ -8,7 +8,7 @@ import (
 	"github.com/tsuna/gohbase/hrpc"
 )
 
-// admin: tables and their states, what the cluster says of itself, the balancer.
+// admin: tables and their states, cluster status, the balancer.
 func admin(s *session) {
 	tableStates(s)
 	attributes(s)
@@ -58,7 +58,7 @@ func attributes(s *session) {
 	}
 }
 
-// unknown is no name of a compression.
+// unknown is not the name of a compression.
 func unknown(s *session) {
 	refused("create with COMPRESSION NOSUCH", s.create(s.name("nosuch"), map[string]map[string]string{
 		"f": {"COMPRESSION": "NOSUCH"},

@@ -23,7 +23,7 @@ func (b bed) increment(row string, cells map[string]map[string][]byte, options .
 	if err != nil {
 		return "", err
 	}
-	// The library wants a single cell in the answer, and takes several for an error.
+	// The library expects a single cell in the response, and treats several as an error.
 	answer, err := b.client.Increment(call)
 	return fmt.Sprint(answer), err
 }

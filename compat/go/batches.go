@@ -8,7 +8,7 @@ import (
 	"github.com/tsuna/gohbase/hrpc"
 )
 
-// batches: the library puts requests that are made at the same time into one Multi; some of them fail.
+// batches: the library combines concurrent requests into one Multi; some of them fail.
 func batches(s *session) {
 	s.client.Close()
 	s.client = gohbase.NewClient(s.quorum, gohbase.RpcQueueSize(50))
@@ -59,7 +59,7 @@ func row(at int) string {
 	return fmt.Sprintf("r%03d", at)
 }
 
-// parallel asks so many questions at once and notes the answers in the order of their numbers.
+// parallel sends count requests concurrently and records the results in the order of their numbers.
 func (b bed) parallel(count int, question func(int) (string, error)) {
 	answers := make([]string, count)
 	errors := make([]error, count)

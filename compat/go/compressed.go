@@ -8,7 +8,7 @@ import (
 	"github.com/tsuna/gohbase/hrpc"
 )
 
-// compressed: cell blocks in snappy, both ways, small and large, single and in batches.
+// compressed: cell blocks in snappy, in both directions, small and large, single and in batches.
 func compressed(s *session) {
 	s.client.Close()
 	s.client = gohbase.NewClient(s.quorum, gohbase.CompressionCodec("snappy"), gohbase.RpcQueueSize(50),

@@ -111,7 +111,7 @@ func comparators() []filterCase {
 	}
 	return []filterCase{
 		{"binary prefix", value(filter.NewBinaryPrefixComparator(comparable("new3")))},
-		// Only of values of eight bytes: HBase reads beyond shorter ones.
+		// Only for values of eight bytes: HBase reads beyond shorter ones.
 		{"long", filter.NewSingleColumnValueFilter([]byte("f"), []byte("n"), filter.Greater, filter.NewLongComparator(
 			comparable("\x00\x00\x00\x00\x00\x00\x00\x02")), true, true)},
 		{"bits and", value(filter.NewBitComparator(filter.BitComparatorAND, comparable("\x01\x01\x01")))},

@@ -6,7 +6,7 @@ import (
 	"github.com/tsuna/gohbase/hrpc"
 )
 
-// gets: what a Get returns of rows with versions, families and times.
+// gets: the results of Gets of rows with versions, families and times.
 func gets(s *session) {
 	b := bed{s, s.table("main", "5", []string{"f", "g"}, "m")}
 	topic("versions")

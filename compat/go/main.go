@@ -1,10 +1,11 @@
-// Command compat drives a server through an unmodified gohbase and prints what it answered.
+// Command compat sends requests to a server through an unmodified gohbase and prints the responses.
 //
 //	compat QUORUM SUITE...   (all: every suite)
 //	compat --list
 //
-// QUORUM is the address of the ZooKeeper protocol. The output is a transcript as that of compat/java: one line for each
-// observation, everything that differs from run to run replaced. So two servers are compared by comparing two texts.
+// QUORUM is the address of the ZooKeeper protocol. The output is a transcript like that of
+// compat/java: one line per observation, with everything that differs from run to run replaced. So
+// two servers are compared by comparing two texts.
 package main
 
 import (
@@ -32,7 +33,7 @@ var suites = []struct {
 }
 
 func main() {
-	// What the library logs of its retries belongs to the log, not to the transcript.
+	// The library's log messages about retries go to the log, not to the transcript.
 	logrus.SetOutput(os.Stderr)
 	if len(os.Args) == 2 && os.Args[1] == "--list" {
 		fmt.Println(strings.Join(names(), " "))
@@ -74,7 +75,7 @@ func runSuite(quorum, name string) {
 		}
 		fmt.Println("## " + name)
 		s := open(quorum, name)
-		// A suite that breaks off says so in its transcript, and the next one runs all the same.
+		// A suite that fails records this in its transcript, and the next one still runs.
 		func() {
 			defer func() {
 				if broken := recover(); broken != nil {

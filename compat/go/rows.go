@@ -10,13 +10,13 @@ import (
 	"github.com/tsuna/gohbase/hrpc"
 )
 
-// option is what the library calls its options of a request.
+// option is the library's type of request options.
 type option = func(hrpc.Call) error
 
-// allVersions is the greatest number of versions that the library lets one ask for.
+// allVersions is the highest number of versions that the library allows in a request.
 const allVersions = math.MaxInt32
 
-// values reads `family:qualifier=value` and so on.
+// values parses `family:qualifier=value` and so on.
 func values(cells ...string) map[string]map[string][]byte {
 	all := map[string]map[string][]byte{}
 	for _, cell := range cells {
@@ -31,7 +31,8 @@ func values(cells ...string) map[string]map[string][]byte {
 	return all
 }
 
-// columns reads `family:qualifier`, or `family` alone for all of it, as a Get and a Scan choose them.
+// columns parses `family:qualifier`, or `family` for the whole family, as selections of a Get or
+// Scan.
 func columns(names ...string) option {
 	all := map[string][]string{}
 	for _, name := range names {
@@ -49,7 +50,7 @@ func at(timestamp uint64) option {
 	return hrpc.TimestampUint64(timestamp)
 }
 
-// A bed is a table and the client that asks it.
+// A bed is a table and its client.
 type bed struct {
 	*session
 	table string
@@ -111,7 +112,7 @@ func (b bed) scan(start, stop string, options ...option) (string, error) {
 	return list(results), err
 }
 
-// results are what a scanner gives, to its end or to the first error.
+// results returns a scanner's results, up to its end or the first error.
 func (b bed) results(start, stop string, options ...option) ([]*hrpc.Result, error) {
 	ctx, done := within()
 	defer done()

@@ -8,7 +8,7 @@ import (
 	"github.com/tsuna/gohbase/hrpc"
 )
 
-// scans: bounds, pieces, order, columns, times; over regions; of rows too large for one answer.
+// scans: bounds, batches, order, columns, times; over regions; of rows too large for one response.
 func scans(s *session) {
 	b := bed{s, s.table("main", "3", []string{"f", "g"}, "r20", "r40")}
 	b.fill()
@@ -52,7 +52,7 @@ func pieces(b bed) {
 	closedEarly(b)
 }
 
-// closedEarly reads three rows and closes the scanner; what comes after is the library's word.
+// closedEarly reads three rows and closes the scanner; what follows is up to the library.
 func closedEarly(b bed) {
 	ctx, done := within()
 	defer done()
@@ -99,7 +99,8 @@ func large(b bed) {
 	b.seeScan("all of them", "w", "x")
 	b.seeScan("reversed", "x", "w", hrpc.Reversed())
 	b.seeScan("in small pieces", "w", "x", hrpc.MaxResultSize(500_000))
-	// HBase ends an answer early where it changes the way it reads files, so the borders of pieces are no promise.
+	// HBase ends a response early when it switches its read mode, so the boundaries of pieces are not
+	// guaranteed.
 	pieces, err := b.results("w", "w2", hrpc.MaxResultSize(500_000), hrpc.AllowPartialResults())
 	var all []*hrpc.Cell
 	for _, piece := range pieces {

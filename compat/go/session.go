@@ -10,10 +10,10 @@ import (
 	"github.com/tsuna/gohbase/hrpc"
 )
 
-// patience is how long one call may take, with all that the library does to repeat it.
+// patience is the time limit of one call, including the library's retries.
 const patience = 20 * time.Second
 
-// A session is one suite's clients and the tables it makes, whose names all start with `compat_go_SUITE`.
+// A session has one suite's clients and its tables, whose names all start with `compat_go_SUITE`.
 type session struct {
 	quorum string
 	prefix string
@@ -35,7 +35,7 @@ func (s *session) name(table string) string {
 	return s.prefix + "_" + table
 }
 
-// table makes a table whose families keep `versions`, split at the given rows.
+// table creates a table whose families keep `versions`, split at the given rows.
 func (s *session) table(table string, versions string, families []string, splits ...string) string {
 	attributes := map[string]map[string]string{}
 	for _, family := range families {
@@ -77,7 +77,7 @@ func (s *session) delete(name string) error {
 	return s.admin.DeleteTable(hrpc.NewDeleteTable(ctx, []byte(name)))
 }
 
-// tables are the names of tables that the options choose, in the server's order.
+// tables returns the names of tables that the options select, in the server's order.
 func (s *session) tables(options ...func(hrpc.Call) error) ([]string, error) {
 	ctx, done := within()
 	defer done()
@@ -93,13 +93,13 @@ func (s *session) tables(options ...func(hrpc.Call) error) ([]string, error) {
 	return names, err
 }
 
-// dropAll removes every table of the suite, so that a run that broke off does not spoil the next.
+// dropAll removes every table of the suite, so that an aborted run does not affect the next.
 func (s *session) dropAll() {
 	names, err := s.tables(hrpc.ListRegex(s.prefix + "_.*"))
 	must(err)
 	for _, name := range names {
 		name = strings.TrimPrefix(name, "default:")
-		// It may be disabled already.
+		// It may already be disabled.
 		_ = s.disable(name)
 		must(s.delete(name))
 	}
@@ -119,7 +119,7 @@ func topic(name string) {
 	fmt.Println("# " + name)
 }
 
-// see notes an answer, or the exception that came instead.
+// see records a result, or the exception.
 func see(step string, answer string, err error) {
 	if err != nil {
 		answer = exception(err)
@@ -127,13 +127,14 @@ func see(step string, answer string, err error) {
 	fmt.Println(step + ": " + answer)
 }
 
-// does notes that something succeeded, or the exception.
+// does records that something succeeded, or the exception.
 func does(step string, err error) {
 	see(step, "ok", err)
 }
 
-// refused notes that the server refuses something for good. HBase says so with a bare IOException where a Java
-// exception of another kind lies below, which its own clients repeat in vain; either class is taken.
+// refused records that the server refuses a request permanently. HBase reports this as a bare
+// IOException if its cause is another kind of Java exception, and its own clients then retry in
+// vain; either class is accepted.
 func refused(step string, err error) {
 	answer := "it was not"
 	if err != nil {

@@ -11,16 +11,18 @@ import (
 	"github.com/tsuna/gohbase/hrpc"
 )
 
-// longBytes is the length from which a byte string is shown by length and digest, manyResults likewise for lists.
+// longBytes is the length from which a byte string is shown by length and digest; manyResults is the
+// same for lists.
 const (
 	longBytes   = 48
 	manyResults = 14
 )
 
-// clockSlackMs is how far from this machine's clock a timestamp may be and still count as chosen by the server.
+// clockSlackMs is the distance from this machine's clock within which a timestamp counts as set by
+// the server.
 const clockSlackMs = 3_600_000
 
-// bytes writes what is not plain as `\xNN`.
+// bytes writes bytes that are not printable as `\xNN`.
 func bytes(value []byte) string {
 	if len(value) > longBytes {
 		return fmt.Sprintf("<%d bytes %x>", len(value), md5.Sum(value))
@@ -36,7 +38,7 @@ func bytes(value []byte) string {
 	return text.String()
 }
 
-// result shows all cells; what is unusual about the result in front.
+// result shows all cells, after the unusual properties of the result.
 func result(result *hrpc.Result) string {
 	if result == nil {
 		return "null"
@@ -57,7 +59,8 @@ func result(result *hrpc.Result) string {
 	return text + cells(result.Cells)
 }
 
-// cells are shown as row/family:qualifier@timestamp=value; `@now`, `@now+1` ... are clock times in their order.
+// cells are shown as row/family:qualifier@timestamp=value; `@now`, `@now+1` ... are clock times in
+// their order.
 func cells(cells []*hrpc.Cell) string {
 	var clock []uint64
 	for _, cell := range cells {
@@ -103,7 +106,7 @@ func contains(list []uint64, value uint64) bool {
 	return false
 }
 
-// list shows results each on a line of its own; a long list by its ends and a digest over all of it.
+// list shows each result on its own line; a long list by its ends and a digest of the whole.
 func list(results []*hrpc.Result) string {
 	var texts []string
 	for _, item := range results {
@@ -134,7 +137,7 @@ var (
 	}
 )
 
-// exception is the class of the first Java exception that an error names, else its text.
+// exception is the class of the first Java exception that an error names, otherwise its text.
 func exception(err error) string {
 	text := err.Error()
 	if found := className.FindStringSubmatch(text); found != nil {

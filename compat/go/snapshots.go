@@ -53,8 +53,8 @@ func (s *session) snapshot(name, table string, options ...func(hrpc.Call) error)
 	return call
 }
 
-// awaitRestored waits for the procedure behind a restore: the library only starts it. Enabling the table waits for its
-// lock, so an enable and a disable that follow come after it.
+// awaitRestored waits for the procedure of a restore: the library only starts it. Enabling the
+// table waits for its lock, so an enable and a disable after it wait for the restore.
 func (s *session) awaitRestored(snapshot, table string) {
 	must(s.enable(table))
 	must(s.disable(table))

@@ -1,4 +1,5 @@
-"""What a server shows on /jmx: its beans, and the names of their attributes without whom they are about."""
+"""The beans of a server on /jmx, and the names of their attributes without tables, regions and
+users."""
 import json
 import re
 import urllib.request
@@ -7,14 +8,14 @@ HBASE = "Hadoop:service=HBase,name="
 
 
 def shown(host, port, query=None):
-    """The beans behind a port, those of a query alone if there is one."""
+    """The beans of a port, or only those that match a query."""
     page = f"http://{host}:{port}/jmx" + (f"?qry={query}" if query else "")
     with urllib.request.urlopen(page, timeout=60) as answer:
         return json.load(answer)["beans"]
 
 
 def general(name):
-    """The name of an attribute without the table, region, family or user that it is about."""
+    """The name of an attribute without its table, region, family or user."""
     of = re.match(r"(Namespace|User)_(.*?)_metric_(.*)", name)
     if of:
         kinds = (("_region_.*_store_", "R_cf_"), ("_region_", "R_"), ("_columnfamily_", "T_cf_"), ("", "T_"))
@@ -24,7 +25,7 @@ def general(name):
 
 
 def kind(value):
-    """What kind of value an attribute has, as far as JSON tells."""
+    """The kind of an attribute's value, as JSON shows it."""
     if isinstance(value, str):
         return "text"
     if isinstance(value, float):

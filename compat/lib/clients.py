@@ -1,7 +1,7 @@
-"""The clients that compat/run asks with: programs over unmodified client libraries, which print transcripts.
+"""The clients of compat/run: programs that use unmodified client libraries and print transcripts.
 
-A client has a name, the suites its program knows, a directory of golden transcripts, and a command; those that are not
-run `unasked` are run when they are named.
+A client has a name, the suites of its program, a directory of golden transcripts, and a command. A
+client that does not run `unasked` runs only if it is named.
 """
 import os
 import shutil
@@ -12,10 +12,10 @@ from javatools import COMPAT, TARGET, client_class_path, conf_directory, die, ja
 
 
 class JavaClient:
-    """compat/java with one version of hbase-client, which finds the servers by one registry.
+    """compat/java with one version of hbase-client and one registry.
 
-    Those named without a suffix use the registry that is the default of that version; their answers are the golden
-    ones, for the way to a server must not change what it says.
+    A name without a suffix means the default registry of that version. Its transcripts are the
+    golden ones for all registries, because the registry must not change the responses.
     """
 
     def __init__(self, version, registry, name=None):
@@ -28,7 +28,7 @@ class JavaClient:
         self._listed = None
 
     def suites(self):
-        """The suites that run by default, and those that run only when named."""
+        """The suites that run by default, and those that run only if named."""
         return [line.split() for line in self._list()[:2]]
 
     def settings(self, suite):
@@ -45,7 +45,7 @@ class JavaClient:
         conf = conf_directory(endpoint.settings(self.registry))
         class_path = client_class_path(self.version)
         try:
-            # The heap lets the program hold a few of the largest answers; nothing else is set that a user would not.
+            # The heap holds a few of the largest responses; otherwise a user's usual settings.
             return subprocess.run([java(), "-Xmx1g", "-cp", f"{conf}:{class_path}", "compat.Main", *suites], **how)
         finally:
             shutil.rmtree(conf, ignore_errors=True)
@@ -64,7 +64,7 @@ class GoClient:
         if not os.path.exists(go):
             die("no go found; install Go 1.18 or later, or choose other clients with --client")
         program = os.path.join(TARGET, "go", "compat")
-        # Go itself knows whether there is something to build.
+        # Go itself decides whether something must be built.
         done = subprocess.run([go, "build", "-o", program, "."], cwd=os.path.join(COMPAT, "go"))
         if done.returncode:
             die("go build failed in compat/go")
@@ -81,7 +81,8 @@ class GoClient:
 
 
 class AsynchbaseClient:
-    """compat/asynchbase: asynchbase 1.8.2, which speaks the protocol of HBase 0.96 and later, but makes no tables."""
+    """compat/asynchbase: asynchbase 1.8.2, which speaks the protocol of HBase 0.96 and later, but
+    makes no tables."""
 
     name = "asynchbase"
     records = True

@@ -1,7 +1,7 @@
-"""What every script here needs of Java: the JVM, Maven class paths, and Hadoop-style configuration.
+"""Java support for all scripts: the JVM, Maven class paths, and Hadoop-style configuration.
 
-Class paths are filled once by Maven below compat/target and reused until the pom changes. Everything a
-run writes lies below compat/target too.
+Maven fills class paths once, below compat/target; they are reused until the pom or a source
+changes. All output of a run is below compat/target too.
 """
 import fcntl
 import glob
@@ -19,7 +19,7 @@ TARGET = os.path.join(COMPAT, "target")
 # hbase-client versions by the Maven profile of compat/java that builds against them.
 CLIENT_PROFILES = {"2.5.10": "client-2.5", "2.6.4": "client-2.6", "3.0.0-beta-1": "client-3.0"}
 
-# What HBase's own start script passes to a Java 17 server.
+# The arguments that HBase's own start script passes to a Java 17 server.
 SERVER_OPENS = [
     "--add-modules", "jdk.unsupported",
     *(word for package in ("java.io", "java.nio", "sun.nio.ch", "java.lang", "jdk.internal.ref",
@@ -32,7 +32,8 @@ SERVER_OPENS = [
 
 
 def die(message):
-    """Ends the script with one line and exit code 2: the run could not be made, which is no verdict."""
+    """Ends the script with one line and exit code 2: the test could not run, so there is no
+    result."""
     print(f"{os.path.basename(sys.argv[0])}: {message}", file=sys.stderr)
     sys.exit(2)
 
@@ -54,7 +55,7 @@ def maven(directory, output, *arguments):
     """Runs `mvn package` in `directory`, unless `output` is newer than the pom and all sources."""
     os.makedirs(TARGET, exist_ok=True)
     with open(os.path.join(TARGET, "maven.lock"), "w") as lock:
-        # Two scripts at once must not fill the same directory.
+        # Concurrent scripts must not fill the same directory.
         fcntl.flock(lock, fcntl.LOCK_EX)
         _maven(directory, output, arguments)
 
@@ -67,7 +68,7 @@ def _maven(directory, output, arguments):
     if not shutil.which("mvn"):
         die("no mvn found; install Maven 3.6 or later (Debian: apt-get install maven)")
     print(f"building {os.path.relpath(directory)} {' '.join(arguments)}", file=sys.stderr)
-    # Classes of a former build may belong to sources that are gone, jars to versions that are.
+    # Old classes may belong to removed sources, old jars to former versions.
     for directory_of_old in ("classes", "lib"):
         shutil.rmtree(os.path.join(output, directory_of_old), ignore_errors=True)
     done = subprocess.run(["mvn", "-q", "-B", "package", *arguments], cwd=directory, stdout=sys.stderr)
@@ -78,7 +79,8 @@ def _maven(directory, output, arguments):
 
 
 def hbase_class_path(tests=True):
-    """HBase's server jars; with `tests` also those that hold PerformanceEvaluation, and our tool runner."""
+    """HBase's server jars; with `tests` also those with PerformanceEvaluation, and the classes of
+    compat/hbase."""
     output = os.path.join(TARGET, "hbase")
     maven(os.path.join(COMPAT, "hbase"), output)
     if tests:
@@ -88,7 +90,7 @@ def hbase_class_path(tests=True):
 
 
 def client_class_path(version):
-    """The compat program compiled against hbase-client `version`, and that client."""
+    """The program of compat/java, compiled against hbase-client `version`, and that client."""
     output = os.path.join(TARGET, "java", version)
     maven(os.path.join(COMPAT, "java"), output, f"-P{CLIENT_PROFILES[version]}")
     return f"{output}/classes:{output}/lib/*"
@@ -104,7 +106,7 @@ def write_site(path, settings):
 
 
 def write_logging(directory, level):
-    """Configures log4j2 to write everything of `level` and above to standard error."""
+    """Configures log4j2 to log `level` and above to standard error."""
     with open(os.path.join(directory, "log4j2.properties"), "w") as out:
         out.write(
             "status = warn\n"
@@ -118,13 +120,14 @@ def write_logging(directory, level):
             "logger.native.level = error\n")
 
 
-# HBase looks for the class of its codecs in Hadoop's own configuration. Its ZSTD needs a native library, so the
-# same stream is made and read by a codec of ours, which is on HBase's class path only.
+# HBase looks up its codec classes in Hadoop's own configuration. Its ZSTD needs a native library,
+# so a codec of compat/hbase, which is only on HBase's class path, writes and reads the same stream.
 CODECS = {"hbase.io.compress.zstd.codec": "compat.hbase.PlainZstdCodec"}
 
 
 def conf_directory(settings, level="warn", directory=None):
-    """A configuration directory with hbase-site.xml, core-site.xml and logging; a fresh one if none is given."""
+    """Writes a configuration directory with hbase-site.xml, core-site.xml and logging; by default a
+    fresh one."""
     if directory is None:
         os.makedirs(TARGET, exist_ok=True)
         directory = tempfile.mkdtemp(prefix="conf.", dir=TARGET)
@@ -136,7 +139,7 @@ def conf_directory(settings, level="warn", directory=None):
 
 
 class Endpoint:
-    """Where a server's three doors are: ZooKeeper protocol, master RPC, region server RPC; and its pages."""
+    """The ports of a server: ZooKeeper protocol, master RPC, region server RPC; and its pages."""
 
     def __init__(self, host="127.0.0.1", port_offset=0):
         self.host = host
@@ -150,7 +153,7 @@ class Endpoint:
         return [self.zookeeper, self.master, self.region_server]
 
     def settings(self, registry):
-        """The client settings that lead there by one of the registries `zk`, `rpc`, `master`."""
+        """The client settings for one of the registries `zk`, `rpc`, `master`."""
         package = "org.apache.hadoop.hbase.client."
         if registry == "zk":
             return {"hbase.zookeeper.quorum": self.host, "hbase.zookeeper.property.clientPort": self.zookeeper}
@@ -163,11 +166,11 @@ class Endpoint:
         raise ValueError(registry)
 
     def add_options(parser):
-        """Adds the options that name an endpoint to an argparse parser."""
-        parser.add_argument("--host", default="127.0.0.1", help="where the server listens")
+        """Adds the options of an endpoint to an argparse parser."""
+        parser.add_argument("--host", default="127.0.0.1", help="address of the server")
         parser.add_argument("--port-offset", type=int, default=0, metavar="N",
-                            help="added to the ports 2181, 16000 and 16020, as by grampus --port-offset")
+                            help="add N to the ports 2181, 16000 and 16020, like grampus --port-offset")
 
     def of(arguments):
-        """The endpoint that parsed arguments name."""
+        """The endpoint of parsed arguments."""
         return Endpoint(arguments.host, arguments.port_offset)

@@ -1,4 +1,5 @@
-"""Runs HBase's own tools (2.5.10), above all PerformanceEvaluation as threads of one JVM, and reads what they printed."""
+"""Runs HBase's own tools (2.5.10), mainly PerformanceEvaluation with threads in one JVM, and parses
+their output."""
 import os
 import re
 import shutil
@@ -6,17 +7,18 @@ import subprocess
 
 from javatools import SERVER_OPENS, client_class_path, conf_directory, hbase_class_path, java
 
-# Words of a log that tell of a failure. PerformanceEvaluation itself ends with 0 after some.
+# Words of a log that indicate a failure. After some failures PerformanceEvaluation still exits with
+# 0.
 TROUBLE = re.compile(r"Exception|\bERROR\b|\bFATAL\b|Caused by")
 
 
 class Outcome:
-    """One run: its exit code, the troubles in its log, and how long the slowest client worked."""
+    """One run: its exit code, the failures in its log, and the time of its clients."""
 
     def __init__(self, code, text, operations):
         self.code = code
         self.text = text
-        # An exception is told of by its own line and not by those of its stack, whose methods may be named after one.
+        # The lines of a stack do not count: methods may be named after exceptions.
         self.troubles = [line for line in text.splitlines() if TROUBLE.search(line) and not line.startswith("\tat ")]
         timing = re.search(r"duration \]\s+Min: \d+ms\s+Max: (\d+)ms\s+Avg: (\d+)ms", text)
         self.milliseconds = int(timing.group(2)) if timing else None
@@ -30,7 +32,8 @@ class Outcome:
 
 
 def run(endpoint, command, clients, rows, operations=None, options=(), patience_s=3600, heap="2g", started=None):
-    """Runs `command` with `rows` a client; `operations` is what is counted, if not rows times clients."""
+    """Runs `command` with `rows` rows per client; `operations` is the count of operations, if not
+    rows times clients."""
     code, text = program(endpoint, "org.apache.hadoop.hbase.PerformanceEvaluation", "--nomapred", f"--rows={rows}",
                          *options, command, str(clients), patience_s=patience_s, heap=heap,
                          started=started)
@@ -38,7 +41,8 @@ def run(endpoint, command, clients, rows, operations=None, options=(), patience_
 
 
 def program(endpoint, main_class, *arguments, patience_s=3600, heap="2g", started=None):
-    """Runs a tool of HBase's; returns its exit code and all that it printed and logged. `started` is told the process."""
+    """Runs a tool of HBase; returns its exit code and all its output. `started` is called with the
+    process."""
     conf = conf_directory(endpoint.settings("zk"), "info")
     command = [java(), *SERVER_OPENS, f"-Xmx{heap}", "-XX:-UsePerfData", "-cp", f"{conf}:{hbase_class_path()}",
                main_class]
@@ -56,7 +60,7 @@ def program(endpoint, main_class, *arguments, patience_s=3600, heap="2g", starte
 
 
 def tool(endpoint, *arguments, patience_s=1800):
-    """Runs compat.Tool and returns what it printed."""
+    """Runs compat.Tool and returns its output."""
     conf = conf_directory(endpoint.settings("zk"), "error")
     done = subprocess.run([java(), "-Xmx1g", "-cp", f"{conf}:{client_class_path('2.5.10')}", "compat.Tool", *arguments],
                           stdout=subprocess.PIPE, text=True, timeout=patience_s)

@@ -1,4 +1,4 @@
-"""What is fetched from PyPI with pip, of versions that are named; below compat/target, on first use."""
+"""Packages from PyPI with pinned versions; pip fetches them on first use, below compat/target."""
 import glob
 import os
 import platform
@@ -9,13 +9,14 @@ import zipfile
 
 from javatools import TARGET, die
 
-# PostgreSQL's programs, for machines without them. The wheel is the same for all versions of Python but for what is not used here.
+# PostgreSQL's programs, for machines without them. The parts of the wheel that are used here are
+# the same for all versions of Python.
 POSTGRES = "pgserver==0.1.4"
 WHEEL_PYTHON = "3.12"
 
 
 def module_path(package):
-    """The directories to be put before sys.path, so that a package can be imported."""
+    """The directories to prepend to sys.path in order to import a package."""
     home = os.path.join(TARGET, package.split("==")[0])
     if not has(home, package):
         pip_install(home, package)
@@ -24,14 +25,14 @@ def module_path(package):
 
 
 def psql():
-    """The program psql: of this machine, or else from PyPI."""
+    """The program psql: this machine's, or else from PyPI."""
     installed = shutil.which("psql")
     if installed:
         return installed
     home = os.path.join(TARGET, "postgres")
     program = os.path.join(home, "pgserver", "pginstall", "bin", "psql")
     if not has(home, POSTGRES):
-        # Nothing is installed: the wheel is taken apart, whatever Python runs this.
+        # The wheel is unpacked, not installed, so any version of Python works.
         pip_install(home)
         pip(home, "download", "--no-deps", "--only-binary", ":all:", "--python-version", WHEEL_PYTHON, "--implementation", "cp",
             "--platform", f"manylinux2014_{platform.machine()}", "--dest", home, POSTGRES)
@@ -44,7 +45,7 @@ def psql():
 
 
 def pip_install(home, *packages):
-    """A place with a pip of its own, and packages in it."""
+    """Creates a virtual environment with packages."""
     shutil.rmtree(home, ignore_errors=True)
     made = subprocess.run([sys.executable, "-m", "venv", home], stdout=sys.stderr)
     if made.returncode:
@@ -66,6 +67,6 @@ def has(home, package):
 
 
 def done(home, package):
-    """Written last, so that what was not finished is made anew."""
+    """Writes a marker; an installation without it is incomplete and is repeated."""
     with open(os.path.join(home, package), "w"):
         pass

@@ -1,8 +1,8 @@
-"""Starts and stops the two servers that are compared: Grampus, and real HBase in standalone mode.
+"""Starts and stops the two servers that are compared: Grampus, and HBase in standalone mode.
 
-A server is one process in a session of its own, on loopback, with data, log and pid below its directory.
-A start refuses ports that are taken; a stop ends only the pid that the start wrote, and only while that
-process still carries the directory on its command line.
+A server is one process in its own session, on loopback, with data, log and pid below its directory.
+A start fails if a port is taken. A stop ends only the process whose pid the start wrote, and only
+if that process has the directory on its command line.
 """
 import os
 import signal
@@ -14,7 +14,7 @@ from javatools import SERVER_OPENS, Endpoint, conf_directory, die, hbase_class_p
 
 
 class Server:
-    """A running server process: its pid, where it listens, where its log is."""
+    """A running server process: its pid, endpoint and log."""
 
     def __init__(self, name, directory, endpoint, process=None, pid=None):
         self.name = name
@@ -22,7 +22,7 @@ class Server:
         self.endpoint = endpoint
         self.process = process
         self.pid = pid or process.pid
-        # When it was started, by the monotonic clock, if it was started here.
+        # Start time by the monotonic clock, if it was started here.
         self.begun = None
         self.log = os.path.join(directory, "log")
 
@@ -39,7 +39,7 @@ class Server:
             return False
 
     def stop(self, patience_s=60):
-        """Asks the process to end, insists after a while, and returns its exit code if it is known."""
+        """Sends SIGTERM, and SIGKILL after `patience_s`; returns the exit code if it is known."""
         if self.running() and self._is_ours():
             os.kill(self.pid, signal.SIGTERM)
             end = time.monotonic() + patience_s
@@ -55,9 +55,11 @@ class Server:
 
 
 def hbase(directory, port_offset=0, heap="1g", patience_s=300, settings=None, pages=False, jvm=(), wait=True):
-    """Starts HBase standalone (master, region server and ZooKeeper in one JVM) and waits until it serves.
+    """Starts HBase standalone (master, region server and ZooKeeper in one JVM) and waits until it
+    serves.
 
-    With `pages` its master and its region server have their pages; they make a start longer. `jvm` are further options of the JVM.
+    With `pages` master and region server have status pages, which make the start slower. `jvm` are
+    further JVM options.
     """
     directory = _prepared(directory)
     endpoint = Endpoint(port_offset=port_offset)
@@ -78,9 +80,9 @@ def _hbase_settings(directory, endpoint, pages):
         "hbase.rootdir": f"file://{directory}/root",
         "hbase.tmp.dir": f"{directory}/tmp",
         "hbase.cluster.distributed": "false",
-        # The local file system has no hflush; HBase's own quick start says so too.
+        # The local file system has no hflush; HBase's own quick start sets this too.
         "hbase.unsafe.stream.capability.enforce": "false",
-        # Files that were compacted away are let go of soon, not after two minutes: parents of splits wait for that.
+        # Releases compacted files soon, not after two minutes: parents of splits wait for that.
         "hbase.hfile.compaction.discharger.interval": 2000,
         "hbase.zookeeper.quorum": endpoint.host,
         "hbase.zookeeper.property.clientPort": endpoint.zookeeper,
@@ -100,12 +102,13 @@ def _hbase_settings(directory, endpoint, pages):
 
 
 def grampus(binary, directory, port_offset=0, patience_s=30, settings=None, wait=True):
-    """Starts the Grampus binary with its data below `directory` and waits until its ports answer."""
+    """Starts the Grampus binary with its data below `directory` and waits until its ports
+    answer."""
     directory = _prepared(directory)
     endpoint = Endpoint(port_offset=port_offset)
     _refuse_taken(endpoint.ports())
     if not os.access(binary, os.X_OK):
-        die(f"{binary} is no executable; build it with: cargo build --release")
+        die(f"{binary} is not an executable; build it with: cargo build --release")
     command = [os.path.abspath(binary), "--data", os.path.join(directory, "data"), "--port-offset", str(port_offset)]
     for name, value in (settings or {}).items():
         command += ["--set", f"{name}={value}"]
@@ -137,7 +140,7 @@ def _prepared(directory):
 def _spawn(name, directory, endpoint, command):
     with open(os.path.join(directory, "log"), "wb") as log:
         begun = time.monotonic()
-        # A working directory of its own, so that files a server writes beside itself stay there.
+        # Its own working directory, so that files that a server writes to it stay there.
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
                                    cwd=directory, start_new_session=True)
     with open(os.path.join(directory, "pid"), "w") as pid_file:
@@ -171,7 +174,7 @@ def _answers(port):
 
 
 def free_offset(first):
-    """The first port offset, of `first` and those 100 apart after it, whose ports all are free."""
+    """The first port offset of `first`, `first` + 100, ... whose ports are all free."""
     for offset in range(first, first + 2000, 100):
         if not any(_answers(port) for port in Endpoint(port_offset=offset).ports()):
             return offset

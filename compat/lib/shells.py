@@ -1,7 +1,7 @@
-"""Shells that play a script of commands: HBase's own under JRuby, and `grampus shell`.
+"""Runs a script of commands in a shell: HBase's own under JRuby, or `grampus shell`.
 
-Both read the script from a pipe and echo it behind a prompt, `NAME:LINE:DEPTH> `, as HBase's shell does there. So
-what a command printed stands between its line and the next prompt.
+Both read the script from a pipe and echo it after a prompt, `NAME:LINE:DEPTH> `, as HBase's shell
+does. So the output of a command is between its line and the next prompt.
 """
 import os
 import re
@@ -12,20 +12,20 @@ from javatools import COMPAT, SERVER_OPENS, TARGET, conf_directory, die, java, m
 
 DIRECTORY = os.path.join(COMPAT, "shell")
 PROMPT = re.compile(r"^(?:hbase|grampus):\d+:\d+> ?", re.MULTILINE)
-# That of the second and further lines of a command, for which HBase's shell has none within brackets.
+# The prompt of continuation lines; HBase's shell prints none within brackets.
 PROMPT_OF_MORE = re.compile(r"^(?:hbase|grampus):\d+:\d+\* ?", re.MULTILINE)
-# All suites in one shell on a slow machine.
+# Limit for all suites in one shell on a slow machine.
 PATIENCE_S = 2400
 
 
 def stock(endpoint, script, *options):
-    """Plays `script` in HBase's shell; returns its output and exit code."""
+    """Runs `script` in HBase's shell; returns its output and exit code."""
     output = os.path.join(TARGET, "shell")
     maven(DIRECTORY, output)
     conf = conf_directory(endpoint.settings("zk"))
     with open(os.path.join(conf, "log4j.properties"), "w") as out:
         out.write("log4j.rootLogger=OFF\n")
-    # The commands are short: compiling them costs more than it saves.
+    # The commands are short: compiling them would cost more than it saves.
     command = [java(), *SERVER_OPENS, "-XX:TieredStopAtLevel=1", "-Djruby.compile.mode=OFF", "-Duser.timezone=UTC",
                "-cp", f"{conf}:{output}/lib/*", "org.jruby.Main", "uri:classloader:/jar-bootstrap.rb", *options]
     try:
@@ -35,7 +35,7 @@ def stock(endpoint, script, *options):
 
 
 def grampus(binary, endpoint, script, *options):
-    """Plays `script` in `grampus shell`."""
+    """Runs `script` in `grampus shell`."""
     command = [os.path.abspath(binary), "shell", "--zookeeper", f"{endpoint.host}:{endpoint.zookeeper}", *options]
     os.makedirs(TARGET, exist_ok=True)
     return _played(command, script, os.path.join(TARGET, "grampus-shell.log"))
@@ -46,7 +46,7 @@ def _played(command, script, log_path):
     os.makedirs(os.path.dirname(log_path), exist_ok=True)
     with open(log_path, "wb") as log:
         try:
-            # Files that a script names lie beside it.
+            # Scripts name files relative to their directory.
             done = subprocess.run(command, input=script.encode(), stdout=subprocess.PIPE, stderr=log,
                                   env=environment, cwd=DIRECTORY, timeout=PATIENCE_S)
         except subprocess.TimeoutExpired:
@@ -55,7 +55,8 @@ def _played(command, script, log_path):
 
 
 def answers(output):
-    """What was printed for each command, in order: text behind the line that echoes the command's first line."""
+    """The output of each command, in order: the text after the line that echoes the command's first
+    line."""
     pieces = PROMPT.split(PROMPT_OF_MORE.sub("", output))[1:]
     pieces = [piece.partition("\n")[2] if "\n" in piece else "" for piece in pieces if piece.strip()]
     return pieces

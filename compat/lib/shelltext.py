@@ -1,15 +1,15 @@
-"""Scripts of shell commands, and what shells print, made comparable.
+"""Scripts of shell commands, and normalization of shell output for comparison.
 
-A script holds a command a line, or over several lines of which all but the first are indented. `# own: REASON`
-before a command says that grampus shell prints something else there, `# differs: REASON` that the server answers
+A script has one command per line; continuation lines are indented. `# own: REASON` before a command
+means that grampus shell prints something else, `# differs: REASON` that the server returns
 something else, which HBase's shell shows too.
 """
 import re
 
 
 class Command:
-    """A command of a script: its source, and why grampus shell, or any shell against Grampus, has another answer than
-    HBase's, if it has."""
+    """A command of a script: its source, and the reasons for which grampus shell (`own`), or any
+    shell against Grampus (`differs`), prints something else than HBase, if it does."""
 
     def __init__(self, source, own, differs):
         self.source = source
@@ -38,12 +38,12 @@ def commands_of(path):
     return commands
 
 
-# What differs from run to run, and what stands for it.
+# Patterns of text that differs from run to run, and their replacements.
 VOLATILE = [
     (re.compile(r"^Took [\d.]+ seconds.*$", re.MULTILINE), "Took @ seconds"),
-    # The stack of the server behind its message, and that of Java's client.
+    # The stack of the server after its message, and that of Java's client.
     (re.compile(r"^\tat .*\n", re.MULTILINE), ""),
-    # Timestamps of the server's clock; those that a script wrote are of 1970.
+    # Timestamps of the server's clock; those that a script writes are in 1970.
     (re.compile(r"timestamp=20\d\d-\d\d-\d\dT[\d:.]+"), "timestamp=@now"),
     (re.compile(r"\(20\d\d-\d\d-\d\d \d\d:\d\d:\d\d [A-Z+\d]+\)"), "(@now)"),
     # Regions: table,start,id.encoded.
@@ -52,19 +52,20 @@ VOLATILE = [
     (re.compile(r"\b(?:localhost|127\.0\.0\.1)(?:[:,]\d+)+"), "@server"),
     (re.compile(r"#<HBaseReceiver:0x[0-9a-f]+>"), "#<HBaseReceiver>"),
     (re.compile(r"\b\d+\.\d{4} average load"), "@ average load"),
-    # The whole description of the table, which each version writes in its own way.
+    # The description of the table, which each version formats differently.
     (re.compile(r"(NoSuchColumnFamilyException: Column family \S* does not exist in region \S+) in table .*"), r"\1"),
     # Procedures and calls are numbered.
     (re.compile(r"pid=\d+"), "pid=@"),
     (re.compile(r"\bcallId[:=] ?\d+"), "callId=@"),
 ]
 
-# Commands that show what they found in the order of the file system's directory.
+# Commands whose output is in directory order.
 UNORDERED = ("list_snapshots", "list_table_snapshots")
 
 
 def sorted_rows(text):
-    """`text` with its rows, which are indented, sorted; and the names of the value at its end."""
+    """`text` with sorted rows, which are the indented lines, and sorted names in the value at its
+    end."""
     lines = text.splitlines()
     rows = iter(sorted(line for line in lines if line.startswith(" ")))
     lines = [next(rows) if line.startswith(" ") else line for line in lines]
@@ -72,12 +73,12 @@ def sorted_rows(text):
     return "".join(in_value(line) + "\n" for line in lines)
 
 
-# Lines of progress, whose number depends on time.
+# Progress lines, whose number depends on timing.
 PROGRESS = re.compile(r"^\d+/\d+ regions updated\.\n", re.MULTILINE)
 
 
 def normalized(command, text):
-    """`text` without the rest of the command's lines, and with what differs from run to run replaced."""
+    """`text` without the command's continuation lines, and with volatile text replaced."""
     for line in command.source.splitlines()[1:]:
         if text.startswith(line + "\n"):
             text = text[len(line) + 1:]
@@ -90,10 +91,10 @@ def normalized(command, text):
     return text.rstrip("\n") + "\n" if text.strip() else ""
 
 
-# Attributes that the shell of 2.4 does not know, and so shows as metadata; and sizes that it shows as numbers only.
-# grampus shell describes tables as the shell of 2.5 does.
+# Attributes that the 2.4 shell does not know, and so shows as metadata; and sizes that it shows
+# only as numbers. grampus shell describes tables as the 2.5 shell does.
 def said_alike(text):
-    """`text` without what differs between HBase's shells of 2.4 and 2.5."""
+    """`text` without differences between HBase's shells 2.4 and 2.5."""
     text = text.replace("INDEX_BLOCK_ENCODING => 'NONE', ", "")
     text = text.replace("METADATA => {'INDEX_BLOCK_ENCODING' => 'NONE'}", "")
     text = text.replace("'INDEX_BLOCK_ENCODING' => 'NONE', ", "").replace(", 'INDEX_BLOCK_ENCODING' => 'NONE'", "")

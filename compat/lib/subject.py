@@ -1,4 +1,4 @@
-"""The server that a script is pointed at: started for the occasion, or already running."""
+"""The server that a script tests: started by the script, or already running."""
 import os
 import shutil
 import signal
@@ -8,8 +8,8 @@ import tempfile
 import servers
 from javatools import COMPAT, TARGET, Endpoint, die
 
-# First port offsets tried for servers started here: apart from each other, from a user's own, and, as far
-# as they may be moved up when taken, from ephemeral ports.
+# First port offsets to try for servers started here: distinct from each other and from a user's
+# own. Even if taken ports move them up, they stay below ephemeral ports.
 HBASE_OFFSET = 9000
 GRAMPUS_OFFSET = 12000
 
@@ -18,15 +18,15 @@ def add_options(parser):
     """Adds the options that choose a server."""
     choice = parser.add_mutually_exclusive_group()
     choice.add_argument("--grampus", metavar="BINARY", help="start this binary; default: the newest below target/")
-    choice.add_argument("--running", action="store_true", help="ask a server that already runs")
-    choice.add_argument("--hbase", action="store_true", help="start real HBase and ask it")
+    choice.add_argument("--running", action="store_true", help="test a server that already runs")
+    choice.add_argument("--hbase", action="store_true", help="start HBase and test it")
     Endpoint.add_options(parser)
     return choice
 
 
 def chosen(arguments, settings=None):
-    """The server that the options choose, as a context manager with `name`, `endpoint` and `server`. One that runs
-    already has the settings that it has."""
+    """The chosen server, as a context manager with `name`, `endpoint` and `server`. `settings` do
+    not apply to a server that already runs."""
     if arguments.running:
         return Running(Endpoint.of(arguments))
     if arguments.hbase:
@@ -35,20 +35,21 @@ def chosen(arguments, settings=None):
 
 
 def hbase(heap="1g", settings=None, **how):
-    """A fresh HBase; `how` is what servers.hbase takes."""
+    """A fresh HBase; `how` is passed to servers.hbase."""
     return Started("hbase", lambda: servers.free_offset(HBASE_OFFSET), lambda directory, offset: servers.hbase(
         directory, offset, heap, settings=settings, **how))
 
 
 def grampus(binary=None, port_offset=0, settings=None, **how):
-    """A fresh Grampus, by default the binary built last, at ports that are free; `how` is what servers.grampus takes."""
+    """A fresh Grampus, by default the newest binary, on free ports; `how` is passed to
+    servers.grampus."""
     binary = binary or newest_grampus()
     return Started("grampus", lambda: port_offset or servers.free_offset(GRAMPUS_OFFSET),
                    lambda directory, offset: servers.grampus(binary, directory, offset, settings=settings, **how))
 
 
 def newest_grampus():
-    """The binary that was built last."""
+    """The most recently built binary."""
     built = [os.path.join(COMPAT, "..", "target", profile, "grampus") for profile in ("debug", "release")]
     built = [os.path.normpath(path) for path in built if os.path.exists(path)]
     if not built:
@@ -57,7 +58,7 @@ def newest_grampus():
 
 
 def newest_sql():
-    """The grampus-sql that was built last."""
+    """The most recently built grampus-sql."""
     targets = [os.environ.get("CARGO_TARGET_DIR"), *(os.path.join(COMPAT, "..", *place) for place in (("sql", "target"), ("target", "sql")))]
     built = [os.path.join(target, profile, "grampus-sql") for target in targets if target for profile in ("debug", "release")]
     built = [os.path.normpath(path) for path in built if os.path.exists(path)]
@@ -67,7 +68,7 @@ def newest_sql():
 
 
 class Running:
-    """A server that somebody else started and stops."""
+    """A server that was not started by the script, which does not stop it."""
 
     name = "running"
     server = None
@@ -83,7 +84,7 @@ class Running:
 
 
 class Started:
-    """A server in a fresh directory below target; the directory is kept only if something went wrong."""
+    """A server in a fresh directory below target; the directory is kept only if something fails."""
 
     def __init__(self, name, offset, start):
         self.name = name
@@ -92,7 +93,7 @@ class Started:
         self.server = None
 
     def __enter__(self):
-        # A run that is told to end leaves through __exit__ as well, so that no server stays behind.
+        # SIGTERM must run __exit__ too, so that no server is left running.
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(2))
         os.makedirs(TARGET, exist_ok=True)
         self.directory = tempfile.mkdtemp(prefix=f"{self.name}.", dir=TARGET)
@@ -102,12 +103,12 @@ class Started:
         return self
 
     def kill(self):
-        """Ends the process as `kill -9` does, and returns when it is gone."""
+        """Kills the process like `kill -9`, and returns when it has ended."""
         self.server.process.kill()
         self.server.process.wait()
 
     def start_again(self):
-        """Starts the process anew over the same data, at the same ports."""
+        """Restarts the process with the same data and ports."""
         self.server = self._start(self.directory, self._offset)
 
     def __exit__(self, kind, *_):

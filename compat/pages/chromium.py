@@ -1,4 +1,5 @@
-"""A headless Chromium that a script drives by the DevTools protocol, over two pipes; Python's own library is enough."""
+"""A headless Chromium, controlled with the DevTools protocol over two pipes, using only Python's
+standard library."""
 import json
 import os
 import select
@@ -10,7 +11,7 @@ import time
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 PATIENCE_S = 60
-# The pipes as Chromium expects them: it reads commands from the one and writes answers to the other.
+# The file descriptors from which Chromium reads commands and to which it writes responses.
 READS_FD, WRITES_FD = 3, 4
 
 
@@ -30,9 +31,10 @@ class Browser:
                    "--disable-gpu", "--disable-extensions", "--disable-background-networking", "--hide-scrollbars",
                    "--force-color-profile=srgb", "about:blank"]
         if os.geteuid() == 0:
-            # Its sandbox refuses to work for root, and the pages are our own.
+            # Its sandbox does not work for root, and the pages are trusted.
             command.insert(1, "--no-sandbox")
-        # The shell puts the pipes where they are expected; in Python that takes a function between fork and exec.
+        # The shell moves the pipes to the expected descriptors; in Python this would need a
+        # function between fork and exec.
         moved = f'exec {READS_FD}<&{commands_read} {WRITES_FD}>&{answers_write}; exec "$@"'
         self.process = subprocess.Popen(["bash", "-c", moved, "bash", *command], pass_fds=(commands_read, answers_write),
                                         stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
@@ -54,7 +56,7 @@ class Browser:
             self.process.wait(10)
         except (ProcessLookupError, subprocess.TimeoutExpired):
             self.process.kill()
-        # Processes of the browser's may write for a moment after it has ended.
+        # Child processes of the browser may still write for a moment after it has ended.
         for _ in range(20):
             shutil.rmtree(self.profile, ignore_errors=True)
             if not os.path.exists(self.profile):
@@ -62,7 +64,7 @@ class Browser:
             time.sleep(0.2)
 
     def ask(self, method, **parameters):
-        """The result of a command; what happens meanwhile goes to `events`."""
+        """Sends a command and returns its result; events in the meantime are added to `events`."""
         self.last_id += 1
         message = {"id": self.last_id, "method": method, "params": parameters}
         if self.session:
@@ -80,7 +82,7 @@ class Browser:
         end = time.monotonic() + patience_s
         while b"\0" not in self.buffer:
             if not select.select([self.answers], [], [], max(0, end - time.monotonic()))[0]:
-                raise TimeoutError("the browser says nothing")
+                raise TimeoutError("no message from the browser")
             piece = os.read(self.answers, 1 << 16)
             if not piece:
                 raise RuntimeError("the browser ended")
@@ -89,13 +91,13 @@ class Browser:
         return json.loads(message)
 
     def look(self, width, height=900, dark=False):
-        """How wide the window is, and which colours its reader likes."""
+        """Sets the size of the window and the preferred colour scheme."""
         self.ask("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 600)
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.ask("Emulation.setEmulatedMedia", media="screen", features=[scheme])
 
     def open(self, address):
-        """Loads a page; returns its status, and what the browser had to complain about."""
+        """Loads a page; returns its status and the browser's complaints."""
         return self._loaded(address, lambda: self.ask("Page.navigate", url=address))
 
     def _loaded(self, address, load):
@@ -104,7 +106,7 @@ class Browser:
         end = time.monotonic() + PATIENCE_S
         while not any(event.get("method") == "Page.loadEventFired" for event in self.events):
             self.events.append(self._next(max(0.1, end - time.monotonic())))
-        # What is asked for late (an icon) and logged late.
+        # For late requests (an icon) and late log entries.
         self.evaluate("new Promise(done => setTimeout(done, 60))")
         status, complaints = None, []
         for event in self.events:
@@ -118,7 +120,7 @@ class Browser:
                         complaints.append(f"{response['status']} for {response['url']}")
                 case "Log.entryAdded":
                     entry = parameters["entry"]
-                    # The document's own status is judged by who asked for it.
+                    # The caller checks the status of the document itself.
                     if entry["source"] != "network" or entry.get("url") != address:
                         complaints.append(f"{entry['level']}: {entry['text']}")
                 case "Runtime.consoleAPICalled" | "Runtime.exceptionThrown":
@@ -133,11 +135,12 @@ class Browser:
         return result["result"].get("value")
 
     def click(self, expression):
-        """Does what a click does that leads to another page; the same as for `open`, with the address it led to."""
+        """Evaluates a click that opens another page; returns the same as `open`, and the new
+        address."""
         return self._loaded(None, lambda: self.evaluate(f"void ({expression})")) + (self.evaluate("location.href"),)
 
     def screenshot(self, height_max=None):
-        """The whole page as a picture, or the upper part of it: PNG in Base64."""
+        """A picture of the whole page, or of its upper part: PNG in Base64."""
         size = self.ask("Page.getLayoutMetrics")["cssContentSize"]
         height = int(min(size["height"], height_max or size["height"]))
         clip = {"x": 0, "y": 0, "width": int(size["width"]), "height": height, "scale": 1}

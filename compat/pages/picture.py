@@ -1,9 +1,9 @@
-"""Pictures as small as those of a page can be: a palette of the colours that are there most, well packed."""
+"""Small screenshots: a palette of the most frequent colours, well compressed."""
 import base64
 import struct
 import zlib
 
-# Takes a PNG apart in the browser, which does it at once: the palette, and a byte for each dot.
+# Decodes a PNG in the browser, which is fast: returns the palette and one byte per pixel.
 INDEXED = """
 (async () => {
   const image = await createImageBitmap(await (await fetch('data:image/png;base64,%s')).blob());
@@ -36,11 +36,12 @@ INDEXED = """
 
 
 def write(browser, png, path):
-    """Writes a PNG (in Base64) with a palette to `path`; returns its bytes. Leaves the browser on an empty page."""
+    """Writes a PNG (in Base64) with a palette to `path`; returns its bytes. Leaves the browser on
+    an empty page."""
     browser.open("about:blank")
     taken = browser.evaluate(INDEXED % png)
     dots, width = base64.b64decode(taken["dots"]), taken["width"]
-    # No row is told by its difference from another: dots of a palette are not near each other.
+    # No row filter: palette indexes of similar colours are not close to each other.
     rows = b"".join(b"\0" + dots[at:at + width] for at in range(0, len(dots), width))
     header = struct.pack(">IIBBBBB", width, taken["height"], 8, 3, 0, 0, 0)
     data = b"\x89PNG\r\n\x1a\n" + _chunk(b"IHDR", header) + _chunk(b"PLTE", bytes(taken["palette"]))

@@ -7,14 +7,15 @@ import java.util.regex.Pattern;
 import java.util.regex.PatternSyntaxException;
 
 /**
- * What java.util.regex finds: random patterns, each with random values, by a seed. One JSON object a line:
- * {"p": pattern, "f": flags, "v": [values], "r": results}, where the results are a character for each value: 1 found,
- * 0 not found, ? given up because Java takes too long or fails by a fault of its own. Without "v": a syntax error.
+ * Results of java.util.regex for random patterns, each with random values, from a seed. One JSON
+ * object per line: {"p": pattern, "f": flags, "v": [values], "r": results}. The results have one
+ * character per value: 1 found, 0 not found, ? aborted because Java takes too long or fails by its
+ * own bug. Without "v": a syntax error.
  *
  * <p>Usage: Oracle SEED PATTERNS VALUES
  */
 public class Oracle {
-    /** Characters that Java may read before a search is given up. */
+    /** Characters that Java may read before a search is aborted. */
     private static final long READS_MAX = 1_000_000;
 
     private final Random random;
@@ -43,7 +44,7 @@ public class Oracle {
         } catch (PatternSyntaxException e) {
             return head + "}";
         } catch (RuntimeException | StackOverflowError e) {
-            // A fault of Java's parser.
+            // A bug of Java's parser.
             return head + "}";
         }
         List<String> texts = new ArrayList<>();
@@ -66,10 +67,10 @@ public class Oracle {
         } catch (TooLong | StackOverflowError e) {
             return '?';
         } catch (NullPointerException e) {
-            // A fault of Java: it accepts some intersections of classes that it cannot match.
+            // A bug of Java: it accepts some intersections of classes that it cannot match.
             return 'x';
         } catch (IndexOutOfBoundsException e) {
-            // Another one: it looks for clusters of characters behind the end.
+            // Another bug: it searches for grapheme clusters beyond the end.
             return '?';
         }
     }
@@ -94,7 +95,7 @@ public class Oracle {
         }
     }
 
-    /** A text that can be read only so often. */
+    /** A text that can be read only a limited number of times. */
     private record Counted(CharSequence text, long[] reads) implements CharSequence {
         @Override
         public int length() {
@@ -120,7 +121,7 @@ public class Oracle {
         }
     }
 
-    /** Random patterns of Java's grammar, and values that have a chance to match the last one. */
+    /** Random patterns of Java's grammar, and values that are likely to match the last one. */
     private static final class Patterns {
         private static final String[] CHARS = {
             "a", "a", "a", "b", "b", "b", "c", "c", "d", "A", "B", "C", "1", "2", "_", "-", " ", "x", "k", "K", "s", "S", "i", "I",
@@ -152,7 +153,7 @@ public class Oracle {
         private final Random random;
         private final List<String> names = new ArrayList<>();
         private int groups;
-        // Parts of strings that parts of the pattern match, in order.
+        // Strings that match parts of the pattern, in order.
         private final List<String> samples = new ArrayList<>();
         private boolean comments;
 
@@ -193,7 +194,7 @@ public class Oracle {
             }
             alternatives(out, 3);
             if (chance(4)) {
-                // Something that is hardly meant.
+                // An unusual construct.
                 int at = random.nextInt(out.length() + 1);
                 if (chance(50) || out.length() == 0) {
                     out.insert(at, "()[]{}*+?|\\^$.-&#:=!<>,0".charAt(random.nextInt(24)));
@@ -201,7 +202,7 @@ public class Oracle {
                     out.deleteCharAt(Math.min(at, out.length() - 1));
                 }
             }
-            // A half of a pair is no text that could be sent.
+            // A lone surrogate is not text that could be sent.
             return new String(out.toString().getBytes(StandardCharsets.UTF_8), StandardCharsets.UTF_8);
         }
 
@@ -343,7 +344,9 @@ public class Oracle {
             out.append(']');
         }
 
-        /** A value: parts that the pattern's parts match, some left out or added, or anything. */
+        /**
+         * A value: strings that match the pattern's parts, some omitted or added, or any string.
+         */
         String value() {
             StringBuilder out = new StringBuilder();
             if (chance(70) && !samples.isEmpty()) {

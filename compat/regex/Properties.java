@@ -4,8 +4,9 @@ import java.util.function.IntPredicate;
 import java.util.regex.Pattern;
 
 /**
- * The characters of each property that java.util.regex knows by name, a line each: the property as in \p{...}, the number of its
- * code points, and a hash of their ranges. Then what follows a character in the same cluster, as \X has it.
+ * The characters of each property that java.util.regex knows by name, one per line: the property as
+ * in \p{...}, the number of its code points, and a hash of their ranges. Then the characters that
+ * follow a character in the same grapheme cluster, as \X defines it.
  */
 public class Properties {
     private static final String PLAIN = "Cn Lu Ll Lt Lm Lo Mn Me Mc Nd Nl No Zs Zl Zp Cc Cf Co Cs Pd Ps Pe Pc Po Sm Sc Sk So Pi Pf L M N Z C P S "
@@ -31,7 +32,7 @@ public class Properties {
             block = here;
         }
         for (String name : names) {
-            // As a predicate of code points, which a class with another one of them is.
+            // A pattern of one property is a predicate of code points, like a class of several.
             Pattern pattern = Pattern.compile("\\p{" + name + "}");
             line(name, LAST, code -> pattern.matcher(Character.toString(code)).matches());
         }

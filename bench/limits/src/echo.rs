@@ -1,5 +1,5 @@
-//! An echo in HBase's frames: a request is taken apart as far as its call id, and answered with bytes made beforehand.
-//! All requests that came together are answered by one write.
+//! An echo server with HBase's frames: it parses only the call id of a request, and responds with
+//! constant bytes. It responds to all requests of one read with one write.
 
 use std::io;
 use std::net::SocketAddr;
@@ -11,19 +11,20 @@ use tokio::net::{TcpListener, TcpStream};
 
 use crate::synced::{Log, Member};
 
-/// "HBas", version, kind of authentication.
+/// "HBas", version, authentication type.
 const PREAMBLE_LEN: usize = 6;
-/// Bytes of a length before a frame.
+/// Bytes of the length before a frame.
 const LENGTH_LEN: usize = 4;
-/// Bytes of the longest header and request; who sends longer ones is no load generator of ours.
+/// Maximum bytes of a header or request; the load generator sends no longer ones.
 const FRAME_LEN_MAX: usize = 1 << 20;
-/// Bytes that are asked of a socket at once.
+/// Bytes of one read from a socket.
 const READ_LEN: usize = 64 << 10;
 
-/// Answers whoever connects, for ever; with a log when all who are connected have asked and that was synced.
+/// Serves all connections, forever. With a log, it responds once all connections have sent a
+/// request and these are synced.
 ///
 /// # Errors
-/// If the address cannot be listened on, or the log cannot be made.
+/// If it cannot listen on the address or create the log.
 #[allow(clippy::disallowed_methods, reason = "a bare server is what this is about")]
 pub fn serve(listen: SocketAddr, reply_len: usize, log: Option<&Path>) -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -35,7 +36,7 @@ pub fn serve(listen: SocketAddr, reply_len: usize, log: Option<&Path>) -> io::Re
         loop {
             let (stream, _) = listener.accept().await?;
             let (message, member) = (Arc::clone(&message), log.as_ref().map(Log::join));
-            // Whoever breaks off has had enough.
+            // An error ends only its connection.
             tokio::spawn(async move { answer(stream, &message, member).await });
         }
     })
@@ -70,11 +71,11 @@ async fn answer(mut stream: TcpStream, message: &[u8], member: Option<Member>) -
 }
 
 fn checked(len: usize) -> io::Result<usize> {
-    let too_long = || io::Error::new(io::ErrorKind::InvalidData, "a frame that is too long");
+    let too_long = || io::Error::new(io::ErrorKind::InvalidData, "frame too long");
     (len <= FRAME_LEN_MAX).then_some(len).ok_or_else(too_long)
 }
 
-/// The frame that bytes begin with, if they have all of it.
+/// The frame at the start of `bytes`, if it is complete.
 fn frame_at(bytes: &[u8]) -> Option<&[u8]> {
     let (length, rest) = bytes.split_first_chunk::<LENGTH_LEN>()?;
     rest.get(..u32::from_be_bytes(*length) as usize)
@@ -88,7 +89,7 @@ fn call_id(frame: &[u8]) -> io::Result<u64> {
         let (id, _) = varint(field)?;
         (*tag == 8).then_some(id)
     };
-    parsed().ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "a request without a call id"))
+    parsed().ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "request without a call id"))
 }
 
 fn put_answer(out: &mut Vec<u8>, call_id: u64, message: &[u8]) {
@@ -100,7 +101,7 @@ fn put_answer(out: &mut Vec<u8>, call_id: u64, message: &[u8]) {
     out.extend(message);
 }
 
-/// Bytes with their length before them.
+/// Bytes, prefixed with their length.
 fn delimited(bytes: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(bytes.len() + 5);
     put_varint(&mut out, bytes.len() as u64);

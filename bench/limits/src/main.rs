@@ -1,5 +1,5 @@
-//! What the machine allows: the bare work that is left of a read or a write when all that makes a database is taken away. Measured
-//! beside the servers (`bench/compare/compare`), so that each figure has its distance to the limit.
+//! Limits of the machine: the bare work of a read or a write, without a database. Measured together
+//! with the servers (`bench/compare/compare`), so that each result can be compared with its limit.
 
 mod echo;
 mod synced;
@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
 
-/// The bare work under reads and writes
+/// The bare work of reads and writes
 #[derive(Parser)]
 struct Arguments {
     #[command(subcommand)]
@@ -19,27 +19,29 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Limit {
-    /// Answers requests in HBase's frames with bytes made once; on one thread, until it is killed
+    /// Responds to requests in HBase's frames with constant bytes; on one thread, until killed
     Echo {
-        /// Where to listen; port 0 for any that is free, which is printed
+        /// Address to listen on; with port 0 a free port is chosen and printed
         #[arg(long, default_value = "127.0.0.1:0")]
         listen: SocketAddr,
-        /// Bytes of the message of an answer
+        /// Bytes of the message of a response
         #[arg(long, default_value_t = 180)]
         reply_bytes: usize,
-        /// A file to make, to which each group of requests, one of each connection, is written and synced before the answers
+        /// File to create; each group of requests, one per connection, is written to it and synced
+        /// before the responses
         #[arg(long)]
         synced: Option<PathBuf>,
     },
-    /// Walks over cells in memory as blocks of an HFile have them, and prints the nanoseconds of one as JSON
+    /// Iterates over cells in memory, laid out as in HFile blocks, and prints the nanoseconds per
+    /// cell as JSON
     Walk {
-        /// Cells, one a row
+        /// Number of cells, one per row
         #[arg(long, default_value_t = 1_000_000)]
         cells: usize,
         /// Bytes of a value
         #[arg(long, default_value_t = 100)]
         value_size: usize,
-        /// Times that all are walked over
+        /// Number of iterations over all cells
         #[arg(long, default_value_t = 20)]
         times: u32,
     },

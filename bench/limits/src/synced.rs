@@ -1,5 +1,6 @@
-//! Groups of requests that one write past the page cache, as long as they are and synced, is for: what a log costs at
-//! least. All who have connected are in each group, so that none waits for a second one.
+//! The minimum cost of a log: each group of requests is one synced write with direct I/O, of the
+//! same length as the requests. A group has one request of each connection, so that no connection
+//! waits for a second group.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -14,21 +15,21 @@ use rustix::fs::OFlags;
 use rustix::io::{IoSlice, ReadWriteFlags, pwritev2};
 use tokio::sync::{mpsc, oneshot};
 
-/// What a file is written in past the page cache.
+/// Block size of direct I/O.
 const BLOCK_LEN: usize = 4096;
-/// Zeros that are there beforehand: a sync of what lies in them has nothing else to write.
+/// Preallocated zeros: a sync within them does not need to write metadata.
 const RESERVED_LEN: u64 = 64 << 20;
 
-/// Nobody waits much longer for those who have nothing more to ask.
+/// Limit of the wait for connections that send nothing.
 const PATIENCE: Duration = Duration::from_millis(100);
-/// Blocks of one write at most, the kernel's limit for pieces of one.
+/// Maximum number of blocks of one write: the kernel's limit for the pieces of a write.
 const BLOCKS_MAX: usize = 1024;
 
-/// A block that the disk can take from where it is.
+/// A block that is aligned for direct I/O.
 #[repr(align(4096))]
 struct Block([u8; BLOCK_LEN]);
 
-/// Requests that wait for a sync, and who syncs.
+/// Requests that wait for a sync, and the channel to the thread that syncs.
 pub struct Log {
     waiting: Mutex<Waiting>,
     to_disk: Sender<Group>,
@@ -38,25 +39,25 @@ pub struct Log {
 struct Waiting {
     connections: usize,
     group: Group,
-    // How many groups there were.
+    // Number of groups so far.
     groups: u64,
 }
 
-/// Who waits for one sync, and how many bytes they sent.
+/// The waiters for one sync, and the bytes of their requests.
 #[derive(Default)]
 struct Group {
     bytes: usize,
     members: Vec<oneshot::Sender<()>>,
 }
 
-/// One who may wait, for as long as he is connected.
+/// A connection that may wait, until it is dropped.
 pub struct Member(Arc<Log>);
 
 impl Log {
-    /// Begins a log in a file that is made for it. Who waits is told by tasks of the runtime this is called in.
+    /// Begins a log in a new file. Tasks of the calling runtime notify the waiters.
     ///
     /// # Errors
-    /// If the file cannot be made.
+    /// If the file cannot be created.
     #[allow(clippy::disallowed_methods, reason = "a bare server is what this is about")]
     pub fn begin(path: &Path) -> io::Result<Arc<Log>> {
         reserve(path)?;
@@ -67,7 +68,7 @@ impl Log {
         std::thread::spawn(move || sync_all(&file, &groups, &done));
         tokio::spawn(async move {
             while let Some(group) = synced.recv().await {
-                // Who broke off is not there to be told.
+                // The waiter is gone if its connection closed.
                 group.members.into_iter().for_each(|one| one.send(()).unwrap_or(()));
             }
         });
@@ -77,8 +78,8 @@ impl Log {
         Ok(log)
     }
 
-    /// Syncs groups that never become whole. A look now and then takes nothing from those who are in time, which a timer for each
-    /// group would.
+    /// Syncs groups that stay incomplete. A periodic check costs complete groups nothing; a timer
+    /// per group would.
     async fn sync_late_ones(&self) {
         let mut looks = tokio::time::interval(PATIENCE);
         let mut seen = 0;
@@ -92,7 +93,7 @@ impl Log {
         }
     }
 
-    /// Takes part, as one more who is waited for.
+    /// Adds a connection to the groups.
     pub fn join(self: &Arc<Log>) -> Member {
         self.waiting().connections += 1;
         Member(Arc::clone(self))
@@ -102,7 +103,7 @@ impl Log {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Gives the group to the disk if all are in it.
+    /// Syncs the group if all connections are in it.
     fn sync_if_whole(&self, waiting: &mut Waiting) {
         if waiting.group.members.len() >= waiting.connections {
             self.sync(waiting);
@@ -112,14 +113,14 @@ impl Log {
     fn sync(&self, waiting: &mut Waiting) {
         if !waiting.group.members.is_empty() {
             waiting.groups += 1;
-            // The disk's thread ends with this only.
+            // The sync thread ends only with this log.
             let _ = self.to_disk.send(mem::take(&mut waiting.group));
         }
     }
 }
 
 impl Member {
-    /// Waits until a sync that begins behind this call is over, of so many bytes and what others sent.
+    /// Waits for the end of a sync that begins after this call and includes these bytes.
     pub async fn synced(&self, bytes: usize) {
         let (done, synced) = oneshot::channel();
         {
@@ -128,7 +129,7 @@ impl Member {
             waiting.group.members.push(done);
             self.0.sync_if_whole(&mut waiting);
         }
-        // An error is the end of the disk's thread, which has said why.
+        // An error means that the sync thread has ended, which it has reported.
         let _ = synced.await;
     }
 }
@@ -141,7 +142,7 @@ impl Drop for Member {
     }
 }
 
-/// Makes a file of zeros that have been written.
+/// Creates a file of written zeros.
 #[allow(clippy::disallowed_methods, reason = "a bare server is what this is about")]
 fn reserve(path: &Path) -> io::Result<()> {
     let mut file = File::create(path)?;
@@ -165,7 +166,7 @@ fn sync_all(file: &File, groups: &Receiver<Group>, done: &mpsc::UnboundedSender<
             }
             let written = pwritev2(file, &pieces[..count], offset, ReadWriteFlags::DSYNC);
             if written != Ok(count * BLOCK_LEN) {
-                eprintln!("limits: a group could not be written: {written:?}");
+                eprintln!("limits: cannot write a group: {written:?}");
                 std::process::exit(1);
             }
             offset += (count * BLOCK_LEN) as u64;
@@ -179,7 +180,7 @@ fn sync_all(file: &File, groups: &Receiver<Group>, done: &mpsc::UnboundedSender<
 mod tests {
     use super::*;
 
-    /// A file that is gone with the test.
+    /// A file that is removed at the end of the test.
     struct Scratch(std::path::PathBuf);
 
     impl Drop for Scratch {
@@ -191,13 +192,13 @@ mod tests {
     #[tokio::test]
     async fn a_group_is_synced_when_all_are_in_it_or_patience_ends() {
         let file = Scratch(std::env::temp_dir().join(format!("limits.{}", std::process::id())));
-        // Where the system's directory for such files cannot be written to past the page cache.
+        // The temporary directory may not support direct I/O.
         let Ok(log) = Log::begin(&file.0) else { return };
         let (one, other) = (log.join(), log.join());
-        // Both: nobody's patience is needed, which is told by the count of groups.
+        // Both connections are in the group, so there is no wait: the count of groups shows this.
         tokio::join!(one.synced(10), other.synced(BLOCK_LEN + 1));
         assert_eq!(log.waiting().groups, 1);
-        // One alone, while the other has nothing to ask.
+        // One connection sends alone, while the other sends nothing.
         one.synced(10).await;
         assert_eq!(log.waiting().groups, 2);
         drop(other);

@@ -1,4 +1,4 @@
-//! A walk over cells in memory: lengths are read, types are looked at, and that is all.
+//! An iteration over cells in memory that only reads lengths and types.
 
 use std::hint::black_box;
 use std::time::Duration;
@@ -8,11 +8,11 @@ const BLOCK_LEN: usize = 64 << 10;
 /// The type byte of a put.
 const PUT: u8 = 4;
 
-/// Cells of rows in order, packed as the data blocks of an HFile are.
+/// Cells in row order, packed like the data blocks of an HFile.
 pub struct Blocks(Vec<Vec<u8>>);
 
 impl Blocks {
-    /// So many cells with values of so many bytes.
+    /// `cells` cells with values of `value_len` bytes.
     pub fn of(cells: usize, value_len: usize) -> Blocks {
         let mut blocks = vec![Vec::with_capacity(BLOCK_LEN + value_len + 100)];
         for row in 0..cells {
@@ -26,7 +26,7 @@ impl Blocks {
         Blocks(blocks)
     }
 
-    /// Goes from the first to the last cell; how many puts there were.
+    /// Iterates over all cells and returns the number of puts.
     pub fn walk(&self) -> usize {
         self.0.iter().map(|block| walk_block(black_box(block))).sum()
     }
@@ -44,7 +44,7 @@ fn put_cell(block: &mut Vec<u8>, row: usize, value_len: usize) {
     block.extend(1_700_000_000_000_u64.to_be_bytes());
     block.push(PUT);
     block.extend(std::iter::repeat_n(b'v', value_len));
-    // The sequence id, a number of one byte.
+    // The sequence id, as a one-byte number.
     block.push(0);
 }
 
@@ -60,7 +60,7 @@ fn walk_block(block: &[u8]) -> usize {
     puts
 }
 
-/// Processor time of this process so far.
+/// CPU time of this process so far.
 pub fn cpu_now() -> Duration {
     let stat = std::fs::read_to_string("/proc/self/schedstat").unwrap_or_default();
     let ns = stat.split(' ').next().and_then(|ns| ns.parse().ok()).unwrap_or_default();

@@ -26,8 +26,8 @@ import org.junit.platform.launcher.core.LauncherDiscoveryRequestBuilder;
 import org.junit.platform.launcher.core.LauncherFactory;
 
 /**
- * Runs one test class and prints a line for each test that ends: method, outcome, milliseconds. The arguments are the class,
- * `only` or `without`, and the methods that are run or left out.
+ * Runs one test class and prints a line for each finished test: method, result, milliseconds. The
+ * arguments are the class, `only` or `without`, and the methods to run or to exclude.
  */
 public class Launch {
   private static final String PACKAGE = "org.janusgraph.diskstorage.hbase.";
@@ -35,26 +35,26 @@ public class Launch {
 
   public static void main(String[] args) throws Exception {
     PrintStream out = System.out;
-    // Standard output carries outcomes only.
+    // Standard output has only results.
     System.setOut(System.err);
     dropTable();
     boolean only = args[1].equals("only");
     Set<String> named = Set.of(Arrays.copyOfRange(args, 2, args.length));
-    // A class and an engine have no method.
+    // Classes and engines have no method.
     PostDiscoveryFilter wanted = test -> FilterResult.includedIf(
         method(test.getSource()).map(name -> named.contains(name) == only).orElse(true));
     LauncherDiscoveryRequest request = LauncherDiscoveryRequestBuilder.request()
         .selectors(selectClass(PACKAGE + args[0]))
-        // The tests that JanusGraph's own build leaves out too.
+        // The tests that JanusGraph's own build excludes too.
         .filters(excludeTags("MEMORY_TESTS", "PERFORMANCE_TESTS", "BRITTLE_TESTS"), wanted)
         .build();
     LauncherFactory.create().execute(request, new Reporter(out));
     out.flush();
-    // Stores that a test leaves open have threads that would keep the program alive.
+    // Threads of stores that a test leaves open would keep the program alive.
     System.exit(0);
   }
 
-  /** Gives each class a server without its table, as a new container would be. */
+  /** Gives each class a server without its table, like a new container. */
   private static void dropTable() throws Exception {
     try (Connection connection = ConnectionFactory.createConnection(HBaseConfiguration.create());
          Admin admin = connection.getAdmin()) {
@@ -89,7 +89,7 @@ public class Launch {
     public void executionFinished(TestIdentifier test, TestExecutionResult result) {
       String outcome = switch (result.getStatus()) {
         case SUCCESSFUL -> "passed";
-        // An assumption did not hold.
+        // An assumption failed.
         case ABORTED -> "skipped";
         case FAILED -> "failed";
       };

@@ -26,20 +26,22 @@ import org.apache.hadoop.hbase.ipc.RemoteWithExtrasException;
 import org.apache.hadoop.hbase.util.Bytes;
 
 /**
- * AggregateService: each method, by each interpreter, of each region, as the bytes of its answers; then by HBase's own
- * clients of it, where there are such.
+ * AggregateService: each method with each interpreter, per region, as the bytes of its responses;
+ * then through HBase's own clients of it, where they exist.
  */
 final class Aggregation implements Suite {
   static final String ENDPOINT = "org.apache.hadoop.hbase.coprocessor.AggregateImplementation";
   private static final Stub SERVICE = new Stub("AggregateProtos", "AggregateService", "AggregateRequest");
   private static final String INTERPRETERS = "org.apache.hadoop.hbase.client.coprocessor.";
   private static final String[] METHODS = {"getMax", "getMin", "getSum", "getRowNum", "getAvg", "getStd", "getMedian"};
-  /** The first rows of the regions; the fourth has no cells, the last one ends with rows that were deleted. */
+  /**
+   * The start rows of the regions; the fourth has no cells, the last one ends with deleted rows.
+   */
   private static final String[] REGIONS = {"", "r100", "r200", "r300", "r400"};
   private static final int ROWS = 500;
   private Session s;
   private Transcript out;
-  // One that gives up soon: HBase answers to all that is wrong with exceptions that clients take for a passing trouble.
+  // A connection that gives up soon: HBase reports all errors with exceptions that clients retry.
   private Connection impatient;
 
   @Override
@@ -72,7 +74,10 @@ final class Aggregation implements Suite {
         .setColumnFamily(ColumnFamilyDescriptorBuilder.of("g")).setCoprocessor(ENDPOINT).build();
   }
 
-  /** Numbers of all kinds, some of them missing; older ones in files, newer ones and deletes in memory. */
+  /**
+   * Numbers of all kinds, some of them missing; older ones in files, newer ones and deletes in
+   * memory.
+   */
   private void fill(Table table) throws Exception {
     Random random = new Random(7);
     table.put(puts(random, 1, 0.8));
@@ -185,7 +190,7 @@ final class Aggregation implements Suite {
           .withStartRow(b("r00" + at)).withStopRow(b("r00" + at), true));
     }
     every(table, "decimals", "BigDecimal", "z");
-    // None of them is a NaN: which one a sum of two gives, depends on the compiler.
+    // No NaNs: which NaN a sum of two of them gives depends on the compiler.
     every(table, "longs as doubles", "Double", "+l");
     every(table, "doubles as longs", "Long", "d");
   }
@@ -257,7 +262,7 @@ final class Aggregation implements Suite {
     out.see(what, () -> answer(call));
   }
 
-  /** The answer's bytes, or what the server says. */
+  /** The bytes of the response, or the server's exception. */
   private static String answer(Callable<byte[]> call) throws Exception {
     try {
       return Bytes.toStringBinary(call.call());
@@ -268,7 +273,7 @@ final class Aggregation implements Suite {
       }
       String name = last instanceof RemoteWithExtrasException remote ? remote.getClassName() : last.getClass().getName();
       String said = String.valueOf(last.getMessage()).split("\n")[0];
-      // What Java says of a null it leaves out after a while, to be faster.
+      // As an optimization, Java omits the message of a NullPointerException after a while.
       return "!" + name + (said.contains("Cannot invoke") || said.equals(name) ? "" : " " + said);
     }
   }

@@ -18,18 +18,18 @@ import org.apache.hadoop.hbase.client.coprocessor.LongColumnInterpreter;
 import org.apache.hadoop.hbase.coprocessor.ColumnInterpreter;
 
 /**
- * HBase's own clients of AggregateService, over all regions of a table that {@link Aggregation} filled. The client looks for
- * a median by adding up rows until it has half of the sum, which wants numbers that are not negative; the asynchronous one
- * takes the answers apart wrongly and never ends.
+ * HBase's own clients of AggregateService, over all regions of a table that {@link Aggregation}
+ * filled. The client finds a median by adding up rows until it has half of the sum, which needs
+ * non-negative numbers; the asynchronous one parses the responses incorrectly and never ends.
  */
 final class Aggregators implements Suite {
-  // Without the region that has no cells, and which a scan up to its first row asks too: a median of nothing is an exception
-  // there, which clients try again for minutes.
+  // Excludes the region without cells, which a scan up to its first row would also query: a median
+  // of nothing is an exception there, which clients retry for minutes.
   private static final List<Scan> SCANS = List.of(new Scan().withStopRow(b("r290")),
       new Scan().withStartRow(b("r120")).withStopRow(b("r280")), new Scan().withStartRow(b("r400")));
   private final Table table;
 
-  /** A question; HBase's client declares that it throws anything. */
+  /** A call; HBase's client declares that it throws anything. */
   private interface Question {
     Object ask() throws Throwable;
   }
@@ -44,7 +44,7 @@ final class Aggregators implements Suite {
          AsyncConnection connection = ConnectionFactory.createAsyncConnection(s.conf).get()) {
       AsyncTable<AdvancedScanResultConsumer> async = connection.getTable(table.getName());
       of(s.out, client, async, new LongColumnInterpreter(), "l");
-      // Numbers whose sums are exact, in whatever order regions answer.
+      // Numbers whose sums are exact, whatever the order in which regions respond.
       of(s.out, client, async, new DoubleColumnInterpreter(), "e");
       of(s.out, client, async, new BigDecimalColumnInterpreter(), "b");
       s.out.topic("what the client refuses");
@@ -82,7 +82,9 @@ final class Aggregators implements Suite {
     see(out, "rows of a column", () -> client.rowCount(table, interpreter, new Scan().addColumn(b("f"), b(column))));
   }
 
-  /** As numbers are, not as transcripts show them: many digits are no clock time here. */
+  /**
+   * Plain numbers, not the transcript's form: a number with many digits is not a clock time here.
+   */
   private static void see(Transcript out, String what, Question question) {
     try {
       out.line(what + ": " + question.ask());

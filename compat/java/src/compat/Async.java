@@ -20,7 +20,10 @@ import org.apache.hadoop.hbase.client.Result;
 import org.apache.hadoop.hbase.client.Scan;
 import org.apache.hadoop.hbase.client.ScanResultConsumer;
 
-/** The asynchronous client, whose calls differ from the blocking one's in 2.x and underlie it in 3.0. */
+/**
+ * The asynchronous client, whose calls differ from the blocking one's in 2.x and underlie it in
+ * 3.0.
+ */
 final class Async implements Suite {
   private Session s;
   private Transcript out;
@@ -113,8 +116,9 @@ final class Async implements Suite {
     out.see("between", () -> wait(table.scanAll(new Scan().withStartRow(b("e")).withStopRow(b("r010")))));
     out.see("small", () -> wait(table.scanAll(new Scan().setReadType(Scan.ReadType.PREAD).setLimit(2))));
     out.see("a bad family", () -> wait(table.scanAll(new Scan().addFamily(b("nosuch")))));
-    // In small portions, but not so small in bytes that the scanner suspends itself: under load that of 2.5.10 was seen
-    // suspended with nobody left to resume it. Scans that are steered on purpose come below.
+    // In small portions, but not so small that the scanner suspends itself: under load, the scanner
+    // of 2.5.10 was seen suspended without ever being resumed. Scans that suspend on purpose are
+    // below.
     out.see("by a scanner", () -> {
       try (var scanner = table.getScanner(new Scan().setCaching(7))) {
         int rows = 0;

@@ -20,7 +20,10 @@ import org.apache.hadoop.hbase.filter.BinaryComparator;
 import org.apache.hadoop.hbase.filter.SingleColumnValueFilter;
 import org.apache.hadoop.hbase.util.Bytes;
 
-/** What reads and writes a row in one step: increment, append, check and mutate, several mutations of a row. */
+/**
+ * Operations that read and write a row atomically: increment, append, check and mutate, several
+ * mutations of a row.
+ */
 final class Atomics implements Suite {
   private Transcript out;
   private Table table;
@@ -67,7 +70,10 @@ final class Atomics implements Suite {
         .setTimeRange(0, 10)).getValue(b("f"), b("n")));
   }
 
-  /** The next cell is of a later millisecond, and not one above the cell before it as in the same one. */
+  /**
+   * Ensures that the next cell has a later timestamp, not the same millisecond or one above the
+   * previous cell.
+   */
   private static void goOn() throws InterruptedException {
     Thread.sleep(2);
   }
@@ -155,7 +161,7 @@ final class Atomics implements Suite {
 
   private void cellTimeToLive() throws Exception {
     out.topic("time to live of cells");
-    // Brief, but longer than a disk that is busy elsewhere keeps a put waiting.
+    // Short, but longer than a busy disk delays a put.
     table.put(put("ttl", "f:q=brief").setTTL(3000));
     out.see("at once", () -> table.get(get("ttl")));
     table.put(put("ttl2", "f:q=long").setTTL(600_000));

@@ -24,20 +24,24 @@ import org.apache.hadoop.hbase.client.TableDescriptorBuilder;
 import org.apache.hadoop.hbase.util.Bytes;
 
 /**
- * Sets every attribute and setting that HBase knows to random values, by creating and altering tables.
+ * Sets every attribute and setting of HBase to random values, by creating and altering tables.
  *
  * <pre>
  *   java compat.Attributes KEYS PAGE VALUES SEED
  * </pre>
  *
- * KEYS is a file of configuration keys; the attributes are the constants of the descriptor builders. PAGE is
- * docs/attributes.md. Each key is tried VALUES times at each place: table, family, and the family's configuration. The
- * server must refuse the value with an exception that names the key, or return it, and then PAGE must list the key as
- * honoured or as kept for compatibility only; or the value must be one that PAGE lists as accepted of a refused key.
+ * KEYS is a file of configuration keys; the attributes are the constants of the descriptor
+ * builders. PAGE is docs/attributes.md. Each key is tried VALUES times for tables, for families,
+ * and in the configuration of families. The server must refuse the value with an exception that
+ * names the key, or return it, and then PAGE must list the key as honoured or as kept for
+ * compatibility only; or PAGE must list the value as an accepted value of a refused key.
  */
 public final class Attributes {
   private static final byte[] FAMILY = Bytes.toBytes("f");
-  /** Values that many keys accept or nearly accept; those of each key's own row on PAGE are tried too. */
+  /**
+   * Values that many keys accept or nearly accept; the values in each key's own row on PAGE are
+   * tried too.
+   */
   private static final List<String> VALUES = List.of("true", "false", "TRUE", "maybe", "0", "1", "2", "-1", "5", "64", "3000",
       "1.5", "0.2", "2147483647", "2147483648", "9223372036854775807", "9223372036854775808", "NaN", "x", "", " 1", "NONE", "NOPE",
       "AES", "ROW", "GZ", "LZO", "FOREVER", "no.such.Class");
@@ -84,7 +88,7 @@ public final class Attributes {
     }
   }
 
-  /** The names of all attributes that the client's builders know. */
+  /** The names of all attributes that the client's builders have. */
   private static Set<String> constants() throws IllegalAccessException {
     Set<String> names = new LinkedHashSet<>();
     for (Class<?> builder : List.of(TableDescriptorBuilder.class, ColumnFamilyDescriptorBuilder.class)) {
@@ -115,7 +119,7 @@ public final class Attributes {
     }
   }
 
-  /** The words of the column of accepted values, and the numbers around its bounds. */
+  /** The words in the column of accepted values, and the numbers around its limits. */
   private List<String> ownValues(String key) {
     List<String> own = new ArrayList<>();
     if (listed.containsKey(key)) {
@@ -152,7 +156,7 @@ public final class Attributes {
         admin.disableTable(name);
       }
     } catch (DoNotRetryIOException refused) {
-      // HBase's words for a policy that other attributes do not fit.
+      // HBase's text for a policy that conflicts with other attributes.
       boolean isFifo = key.endsWith("compactionpolicy.class") && refused.getMessage().contains("FIFO compaction");
       if (isFifo || refused.getMessage().contains(key)) {
         count("refused");
@@ -182,7 +186,7 @@ public final class Attributes {
       complain(attempt + " is accepted, and the page does not list the key");
     }
     if (random.nextInt(20) == 0) {
-      // From time to time the next value is that of a new table.
+      // Occasionally the next value is set on a new table.
       drop();
     }
   }

@@ -15,7 +15,7 @@ import org.apache.hadoop.hbase.client.Result;
 import org.apache.hadoop.hbase.client.Row;
 import org.apache.hadoop.hbase.client.Table;
 
-/** Many actions in one call, each with an answer of its own. */
+/** Many actions in one call, each with its own response. */
 final class Batches implements Suite {
   private Session s;
   private Transcript out;
@@ -118,7 +118,7 @@ final class Batches implements Suite {
     });
   }
 
-  /** Runs a batch; prints how it ended and each action's answer. */
+  /** Runs a batch; prints its result and the response to each action. */
   private void batch(String what, List<? extends Row> actions) {
     Object[] results = new Object[actions.size()];
     out.does(what, () -> table.batch(actions, results));

@@ -22,25 +22,25 @@ import org.apache.hadoop.hbase.client.Table;
 import org.apache.hadoop.hbase.client.TableDescriptorBuilder;
 
 /**
- * Writes cells for a script, which sends commands by standard input, a line each; words are separated by blanks, rows,
- * qualifiers and values are in hexadecimal digits, `-` is nothing.
+ * Writes cells for a script, which sends commands on standard input, one per line. Words are
+ * separated by blanks; rows, qualifiers and values are in hexadecimal digits; `-` is empty.
  *
  * <pre>
- *   put TABLE ROW FAMILY QUALIFIER TIMESTAMP VALUE   kept until `write`
- *   column TABLE ROW FAMILY QUALIFIER TIMESTAMP      deletes all versions up to the timestamp; kept until `write`
- *   version TABLE ROW FAMILY QUALIFIER TIMESTAMP     deletes that version; kept until `write`
- *   family TABLE ROW FAMILY TIMESTAMP                deletes a family of a row; kept until `write`
- *   write                                            sends all that was kept, what is of one row at once
+ *   put TABLE ROW FAMILY QUALIFIER TIMESTAMP VALUE   buffered until `write`
+ *   column TABLE ROW FAMILY QUALIFIER TIMESTAMP      deletes all versions up to the timestamp; buffered
+ *   version TABLE ROW FAMILY QUALIFIER TIMESTAMP     deletes that version; buffered
+ *   family TABLE ROW FAMILY TIMESTAMP                deletes a family of a row; buffered
+ *   write                                            sends all buffered changes, atomically per row
  *   create TABLE FAMILY[,OPTION=VALUE..] .. [/ SPLIT..]
- *   flush TABLE, compact TABLE, settle TABLE         settle: a major compaction that is waited for
+ *   flush TABLE, compact TABLE, settle TABLE         settle: a major compaction, waits for its end
  *   major TABLE, split TABLE ROW, merge TABLE NUMBER
- *   regions TABLE                                    answered with NAME:START:END of each, before `done`
+ *   regions TABLE                                    prints NAME:START:END of each, before `done`
  * </pre>
  *
- * The lines from `write` on are answered by a line: `done`, or `refused` and why.
+ * Each command from `write` on prints one line: `done`, or `refused` and the reason.
  */
 public final class Cells {
-  /** Rows of one request. */
+  /** Rows per request. */
   private static final int BATCH = 1000;
 
   private final Session session;
@@ -85,7 +85,7 @@ public final class Cells {
     }
   }
 
-  /** What is done for a line. */
+  /** Executes a line. */
   private interface Step {
     void run() throws Exception;
   }
@@ -140,7 +140,7 @@ public final class Cells {
     session.admin.createTable(table.build(), splits.isEmpty() ? null : splits.toArray(new byte[0][]));
   }
 
-  /** Merges the region of that number, counted from 0 and round again, with the one behind it. */
+  /** Merges the region of that index (from 0, modulo the number of regions) with the next one. */
   private void merge(TableName table, int number) throws Exception {
     List<RegionInfo> regions = session.admin.getRegions(table);
     if (regions.size() > 1) {

@@ -15,7 +15,7 @@ import org.apache.hadoop.hbase.client.Scan;
 import org.apache.hadoop.hbase.client.Table;
 import org.apache.hadoop.hbase.client.TableDescriptorBuilder;
 
-/** Namespaces, and changes of tables that exist: families, attributes, truncation, snapshots. */
+/** Namespaces, and changes of existing tables: families, attributes, truncation, snapshots. */
 final class Changes implements Suite {
   private static final String NAMESPACE = "compat_changes";
 

@@ -19,7 +19,7 @@ import org.apache.hadoop.hbase.io.compress.Compression;
 import org.apache.hadoop.hbase.io.encoding.DataBlockEncoding;
 import org.apache.hadoop.hbase.regionserver.BloomType;
 
-/** Files in every compression, encoding and with every Bloom filter; cell blocks compressed on the wire. */
+/** Files with every compression, encoding and Bloom filter; cell blocks compressed on the wire. */
 final class Codecs implements Suite {
   private static final Compression.Algorithm[] COMPRESSIONS = {Compression.Algorithm.NONE, Compression.Algorithm.GZ,
       Compression.Algorithm.SNAPPY, Compression.Algorithm.LZ4, Compression.Algorithm.ZSTD};
@@ -37,7 +37,7 @@ final class Codecs implements Suite {
     out = session.out;
     int turn = 0;
     for (Compression.Algorithm compression : COMPRESSIONS) {
-      // Encodings and filters take turns; each compression meets two of them.
+      // Encodings and Bloom filters alternate, so each compression is combined with two of them.
       for (int times = 0; times < 2; times++, turn++) {
         family(compression, DataBlockEncoding.values()[turn % DataBlockEncoding.values().length],
             BLOOMS[turn % BLOOMS.length]);
@@ -98,7 +98,7 @@ final class Codecs implements Suite {
       String key = String.format("%02d-%04d", row % 20, row);
       puts.add(put(key, "f:a@" + 10 * round + "=" + "value ".repeat(row % 17) + row, "f:b@" + round + "=" + row));
     }
-    // One value of several times a codec's buffer.
+    // A value that is several times the size of a codec's buffer.
     puts.add(put("large", "f:a@" + round + "=" + "0123456789abcdef".repeat(50_000), "f:b@1=" + round));
     table.put(puts);
     table.delete(delete("04-0004").addColumns(b("f"), b("a"), 10 * round));

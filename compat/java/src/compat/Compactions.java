@@ -20,8 +20,8 @@ import org.apache.hadoop.hbase.client.Table;
 import org.apache.hadoop.hbase.client.TableDescriptorBuilder;
 
 /**
- * Which files compactions take, and what of their cells stays. Sizes of files differ enough that it does not matter
- * what a server writes around the cells.
+ * Which files compactions select, and which of their cells they keep. File sizes differ enough that
+ * a server's overhead around the cells does not matter.
  */
 final class Compactions implements Suite {
   private static final String MIN = "hbase.hstore.compaction.min";
@@ -78,7 +78,7 @@ final class Compactions implements Suite {
     this.table = s.table(builder.build());
   }
 
-  /** Makes a file of the given kilobytes. */
+  /** Creates a file of the given kilobytes. */
   private void file(int kilobytes) throws Exception {
     Put put = new Put(b(String.format("size%04d", kilobytes)));
     for (int at = 0; at < kilobytes; at++) {
@@ -198,7 +198,7 @@ final class Compactions implements Suite {
     compact();
   }
 
-  /** Of three files the two newer are merged: their markers stay for the sake of the oldest. */
+  /** The two newer of three files are merged: their markers are kept because of the oldest file. */
   private void subset() throws Exception {
     for (KeepDeletedCells keep : KeepDeletedCells.values()) {
       make("a subset with kept deleted cells " + keep,
@@ -297,7 +297,7 @@ final class Compactions implements Suite {
   private void windows() throws Exception {
     String engine = "org.apache.hadoop.hbase.regionserver.DateTieredStoreEngine";
     long length = 1_000_000_000L;
-    // The window of now, and one of the same length long before.
+    // The current window, and one of the same length long ago.
     long now = System.currentTimeMillis() / length * length;
     String[] settings = {ENGINE, engine, WINDOW + "base.window.millis", String.valueOf(length),
         WINDOW + "windows.per.tier", "1000", WINDOW + "incoming.window.min", "3", MIN, "2"};
@@ -361,7 +361,7 @@ final class Compactions implements Suite {
     majorCompact();
     out.see("on", () -> before(true));
     out.see("on once more", () -> before(true));
-    // The major compaction that was asked for is not forgotten.
+    // The requested major compaction must not be lost.
     compact();
     file(1);
     compact();

@@ -13,7 +13,7 @@ import org.apache.hadoop.hbase.client.Scan;
 import org.apache.hadoop.hbase.client.Table;
 import org.apache.hadoop.hbase.client.TableDescriptorBuilder;
 
-/** What each of the four markers hides, until when, and what a raw scan shows of them. */
+/** What each of the four markers hides, until when, and how a raw scan shows them. */
 final class Deletes implements Suite {
   private Session s;
   private Transcript out;
@@ -135,7 +135,8 @@ final class Deletes implements Suite {
     out.does("of three rows", () -> table.delete(new ArrayList<>(List.of(delete("l1"),
         delete("l2").addColumns(b("f"), b("a")), delete("xl3").addFamily(b("g"))))));
     out.see("leaves", () -> table.get(List.of(get("l1"), get("l2"), get("xl3"))));
-    // Markers of two calls must not share a millisecond, or their order would depend on the machine.
+    // Markers of two calls must not share a millisecond, or their order would depend on the
+    // machine.
     Thread.sleep(5);
     List<Delete> partly = new ArrayList<>(List.of(delete("l2"), delete("l2").addFamily(b("nosuch")), delete("xl3")));
     out.does("with a bad family in one", () -> table.delete(partly));
@@ -180,7 +181,7 @@ final class Deletes implements Suite {
     out.see("a put at the old marker", () -> table.get(get("same")));
   }
 
-  /** At most two files: a third may start a compaction, of which nobody knows when it ends. */
+  /** At most two files: a third could start a compaction that ends at an unknown time. */
   private void overFiles() throws Exception {
     out.topic("markers in one file, puts in another");
     try (Table over = s.table(TableDescriptorBuilder.newBuilder(s.name("over"))

@@ -20,7 +20,10 @@ import org.apache.hadoop.hbase.security.visibility.Authorizations;
 import org.apache.hadoop.hbase.security.visibility.CellVisibility;
 import org.apache.hadoop.hbase.util.Bytes;
 
-/** Calls of coprocessors: MultiRowMutationService where it is loaded, and what those that are not loaded answer. */
+/**
+ * Coprocessor calls: MultiRowMutationService where it is loaded, and the responses of coprocessors
+ * that are not loaded.
+ */
 final class Endpoints implements Suite {
   private static final String MULTI_ROW = "org.apache.hadoop.hbase.coprocessor.MultiRowMutationEndpoint";
   private static final Stub MULTI_ROW_SERVICE =
@@ -69,7 +72,7 @@ final class Endpoints implements Suite {
         == table.get(get("x2")).rawCells()[0].getTimestamp());
   }
 
-  /** Without their coprocessors, attributes are kept by clients and mean nothing to servers. */
+  /** Without their coprocessors, servers ignore these attributes; only clients keep them. */
   private void attributes() throws Exception {
     out.topic("cell security without its coprocessors");
     try (Table table = s.table("secure", "f")) {

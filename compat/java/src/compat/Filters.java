@@ -50,7 +50,10 @@ import org.apache.hadoop.hbase.filter.WhileMatchFilter;
 import org.apache.hadoop.hbase.util.Bytes;
 import org.apache.hadoop.hbase.util.Pair;
 
-/** Every filter and comparator of the client, alone and in lists, forward and reversed, in scans and gets. */
+/**
+ * Every filter and comparator of the client, alone and in lists, forward and reversed, in scans and
+ * gets.
+ */
 final class Filters implements Suite {
   private Session s;
   private Transcript out;

@@ -28,7 +28,7 @@ final class Gets implements Suite {
         .setColumnFamily(ColumnFamilyDescriptorBuilder.newBuilder(b("g")).setMaxVersions(3).build())
         .setColumnFamily(ColumnFamilyDescriptorBuilder.of("h")).build());
     fill();
-    // The same questions are asked of the memstore, of a file, and of both.
+    // The same requests read from the memstore, from a file, and from both.
     questions("in the memstore");
     s.admin.flush(s.name("main"));
     questions("in a file");
@@ -174,7 +174,8 @@ final class Gets implements Suite {
         kept.put(put("r", "one:q@" + time + "=v" + time, "three:q@" + time + "=v" + time));
       }
       out.see("all versions", () -> kept.get(get("r").readAllVersions()));
-      // A version too many is hidden, but a range in which it is not too many shows it until it is compacted away.
+      // An excess version is hidden, but a time range in which it is not in excess shows it until
+      // it is compacted away.
       out.see("older than the newest", () -> kept.get(get("r").readAllVersions().setTimeRange(0, 5)));
       s.admin.flush(s.name("versions"));
       out.see("older than the newest, flushed", () -> kept.get(get("r").readAllVersions().setTimeRange(0, 5)));

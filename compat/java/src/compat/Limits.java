@@ -13,7 +13,10 @@ import org.apache.hadoop.hbase.client.CompactType;
 import org.apache.hadoop.hbase.client.Connection;
 import org.apache.hadoop.hbase.client.SnapshotType;
 
-/** Limits that a master enforces: quotas of namespaces and the time to live of snapshots; and the calls of AdminService to a master. */
+/**
+ * Limits that a master enforces: quotas of namespaces and the TTL of snapshots; and AdminService
+ * calls to a master.
+ */
 final class Limits implements Suite {
   private static final String TABLES = "hbase.namespace.quota.maxtables";
   private static final String REGIONS = "hbase.namespace.quota.maxregions";
@@ -86,7 +89,10 @@ final class Limits implements Suite {
     out.see("describe", () -> admin.getNamespaceDescriptor(SPACE).getConfiguration());
   }
 
-  /** HBase refuses what is no number by a DoNotRetryIOException, and other values by a ConstraintException, which is one. */
+  /**
+   * HBase refuses values that are not numbers with a DoNotRetryIOException, and other values with a
+   * ConstraintException, a subclass of it.
+   */
   private static String outcome(Transcript.Action action) throws Exception {
     try {
       action.run();
@@ -164,7 +170,7 @@ final class Limits implements Suite {
     ServerName master = admin.getMaster();
     out.does("update all configurations", () -> admin.updateConfiguration());
     out.does("update the master's", () -> admin.updateConfiguration(master));
-    // Clients of 3.0 try again for minutes otherwise.
+    // Otherwise clients of 3.0 retry for minutes.
     try (Connection hasty = s.connect("hbase.client.retries.number", "1", "hbase.client.pause", "10");
          Admin once = hasty.getAdmin()) {
       out.does("a MOB compaction of a disabled table", () -> once.compact(name, CompactType.MOB));

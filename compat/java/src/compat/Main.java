@@ -9,19 +9,19 @@ import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.hbase.HBaseConfiguration;
 
 /**
- * Drives a server through an unmodified hbase-client and prints what it answered.
+ * Sends requests to a server through an unmodified hbase-client and prints the responses.
  *
  * <pre>
  *   java compat.Main SUITE...        (all: every default suite)
  *   java compat.Main --list
  * </pre>
  *
- * Where the server is comes from hbase-site.xml on the class path. The output is a transcript: one line per
- * observation, everything that differs from run to run (clock, ports, region names) replaced. So two servers are
- * compared by comparing two texts.
+ * hbase-site.xml on the class path has the server's address. The output is a transcript: one line
+ * per observation, with everything that differs from run to run (clock, ports, region names)
+ * replaced. So two servers are compared by comparing two texts.
  */
 public final class Main {
-  /** The suites that run when none is named, in order; then those that take minutes. */
+  /** The suites that run by default, in order; then those that take minutes. */
   private static final Map<String, Suite> DEFAULT = new LinkedHashMap<>();
   private static final Map<String, Suite> FURTHER = new LinkedHashMap<>();
 
@@ -76,7 +76,7 @@ public final class Main {
       }
       run(name, suite, conf, out);
     }
-    // Threads of the client library must not keep a finished run alive.
+    // Threads of the client library must not keep a finished program alive.
     System.exit(0);
   }
 
@@ -94,7 +94,7 @@ public final class Main {
 
   private static void run(String name, Suite suite, Configuration conf, Transcript out) {
     out.suite(name);
-    // A suite that breaks off says so in its transcript, and the next one runs all the same.
+    // A suite that fails records this in its transcript, and the next one still runs.
     try (Session session = new Session(conf, name, out)) {
       session.dropAll();
       suite.run(session);

@@ -16,7 +16,7 @@ import org.apache.hadoop.hbase.client.ResultScanner;
 import org.apache.hadoop.hbase.client.Scan;
 import org.apache.hadoop.hbase.client.Table;
 
-/** Regions that split, merge and move under clients that read and write. */
+/** Regions that split, merge and move while clients read and write. */
 final class Moves implements Suite {
   @Override
   public void run(Session s) throws Exception {
@@ -47,7 +47,10 @@ final class Moves implements Suite {
     merge(s);
   }
 
-  /** Moves the region under a scan, which goes on as of its begin although rows were changed since. */
+  /**
+   * Moves the region during a scan, which continues at its original read point although rows have
+   * changed since.
+   */
   private static void scan(Session s) throws Exception {
     TableName name = s.name("scanned");
     s.out.topic("scan across a move");
@@ -82,7 +85,10 @@ final class Moves implements Suite {
     admin.assign(region);
   }
 
-  /** Merges regions that never split: daughters refuse it until HBase has tidied up behind their parent. */
+  /**
+   * Merges regions that never split: daughters refuse a merge until HBase has cleaned up their
+   * parent.
+   */
   private static void merge(Session s) throws Exception {
     TableName name = s.name("merged");
     s.out.topic("merge");

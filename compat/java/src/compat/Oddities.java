@@ -16,7 +16,10 @@ import org.apache.hadoop.hbase.client.Scan;
 import org.apache.hadoop.hbase.client.Table;
 import org.apache.hadoop.hbase.client.TableDescriptorBuilder;
 
-/** Mutations that HBase's own methods do not build, but that its clients send: cells are added to them as they are. */
+/**
+ * Mutations that HBase's own methods do not build, but that its clients send: cells are added to
+ * them directly.
+ */
 final class Oddities implements Suite {
   private static final KeyValue.Type[] MARKERS = {KeyValue.Type.Delete, KeyValue.Type.DeleteFamilyVersion,
       KeyValue.Type.DeleteColumn, KeyValue.Type.DeleteFamily};
@@ -24,7 +27,7 @@ final class Oddities implements Suite {
   private Transcript out;
   private Table table;
 
-  /** A call that brings a put. */
+  /** A call that sends a put. */
   private interface Way {
     void put(Put put) throws Exception;
   }
@@ -108,7 +111,7 @@ final class Oddities implements Suite {
     for (String qualifier : List.of("q", "empty", "nosuch")) {
       out.see("NO_OP of nothing and " + qualifier, () -> table.checkAndMutate(noOp(qualifier, "")).isSuccess());
     }
-    // With a value on both sides HBase fails in a way that clients retry for minutes.
+    // With values on both sides HBase fails with an error that clients retry for minutes.
     out.see("NO_OP of a value and nosuch", () -> table.checkAndMutate(noOp("nosuch", "5")).isSuccess());
   }
 
@@ -119,7 +122,7 @@ final class Oddities implements Suite {
 
   private void negativeTimestamps() throws Exception {
     out.topic("negative timestamps");
-    // Alone and in a batch HBase's failure is one that clients retry, or none.
+    // Alone and in a batch HBase fails with an error that clients retry, or not at all.
     for (long timestamp : new long[] {-1, -2, Long.MIN_VALUE}) {
       out.doesMessage("put of " + timestamp + " on a condition", () -> table.checkAndMutate(CheckAndMutate
           .newBuilder(b("negative")).ifNotExists(b("f"), b("nosuch"))

@@ -10,12 +10,13 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
 
 /**
- * How long a client may be silent.
+ * Limits how long a client may be silent.
  *
- * <p>The scanners of hbase-client 3.0.0-beta-1 can lose themselves, with any server that answers fast: where the first
- * answer of the next region's scanner is there before the client listens for it, {@code AsyncTableResultScanner} forgets
- * whom to tell that it has room again, and waits for ever (it renews its lease meanwhile). So a read that hangs is
- * repeated; a server that keeps its answers is told from that by the second time, or by the third read of a run.
+ * <p>The scanners of hbase-client 3.0.0-beta-1 can hang, with any server that responds fast: if the
+ * first response of the next region's scanner arrives before the client listens for it, {@code
+ * AsyncTableResultScanner} loses the callback that resumes it, and waits forever (renewing its
+ * lease meanwhile). So a read that hangs is repeated. A server that does not respond is recognized
+ * by a second hang of the same read, or by the third hanging read of a run.
  */
 final class Patience {
   private static final long READ_S = 30;
@@ -33,7 +34,7 @@ final class Patience {
   private Patience() {
   }
 
-  /** What `read` returns, asked once more if it does not return. */
+  /** Returns the result of `read`, and repeats it once if it hangs. */
   static <T> T read(Callable<T> read) throws Exception {
     AtomicBoolean over = new AtomicBoolean();
     Thread reader = Thread.currentThread();
@@ -51,7 +52,7 @@ final class Patience {
     } finally {
       alarm.cancel(false);
       if (!over.compareAndSet(false, true)) {
-        // The alarm may have come between the answer and here.
+        // The alarm may have come between the response and this point.
         Thread.interrupted();
       }
     }
@@ -60,7 +61,9 @@ final class Patience {
     return read.call();
   }
 
-  /** Ends the program with where it hangs, should no line be added to the transcript for long. */
+  /**
+   * Ends the program and prints where it hangs, if the transcript has no new line for a long time.
+   */
   static void watch(Transcript out) {
     Thread main = Thread.currentThread();
     CLOCK.scheduleWithFixedDelay(() -> {

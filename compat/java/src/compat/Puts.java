@@ -19,7 +19,7 @@ import org.apache.hadoop.hbase.client.Scan;
 import org.apache.hadoop.hbase.client.Table;
 import org.apache.hadoop.hbase.client.TableDescriptorBuilder;
 
-/** What a Put leaves behind, and which are refused. */
+/** What a Put stores, and which puts are refused. */
 final class Puts implements Suite {
   private Session s;
   private Transcript out;
@@ -130,7 +130,7 @@ final class Puts implements Suite {
     s.admin.flush(s.name("main"));
     see("5 MiB from a file", get("size" + (5 << 20)));
     out.doesMessage("10 MiB, which the client refuses", () -> table.put(tooLarge()));
-    // Told not to check, the client leaves it to the server.
+    // Without its own check, the client leaves it to the server.
     try (Connection unchecked = s.connect("hbase.client.keyvalue.maxsize", "-1");
         Table other = unchecked.getTable(s.name("main"))) {
       out.does("10 MiB, which the server refuses", () -> other.put(tooLarge()));

@@ -8,7 +8,7 @@ import org.apache.hadoop.hbase.quotas.SpaceViolationPolicy;
 import org.apache.hadoop.hbase.quotas.ThrottleType;
 import java.util.concurrent.TimeUnit;
 
-/** Quotas where they are off, which is the default. */
+/** Quotas while they are off, which is the default. */
 final class Quotas implements Suite {
   @Override
   public void run(Session s) throws Exception {

@@ -26,7 +26,7 @@ import org.apache.hadoop.hbase.client.Table;
 import org.apache.hadoop.hbase.util.Bytes;
 import org.apache.hadoop.hbase.util.MD5Hash;
 
-/** Where rows live: region locators, the rows of hbase:meta, cluster and region metrics. */
+/** The location of rows: region locators, the rows of hbase:meta, cluster and region metrics. */
 final class Regions implements Suite {
   private Session s;
   private Admin admin;
@@ -81,7 +81,7 @@ final class Regions implements Suite {
     out.see("the region server's regions", () -> regionServersRegions());
   }
 
-  /** A region name ends in the MD5 of what stands before its last part. */
+  /** A region name ends in the MD5 of the text before its last part. */
   private static boolean nameIsWellFormed(RegionInfo region) {
     String text = Bytes.toStringBinary(region.getRegionName());
     byte[] bytes = region.getRegionName();
@@ -105,7 +105,8 @@ final class Regions implements Suite {
 
   private void metaRows() throws Exception {
     out.topic("rows of hbase:meta");
-    // All rows of the table sort between its name and its name followed by the byte after the comma.
+    // All rows of the table sort between its name and its name followed by the byte after the
+    // comma.
     Scan scan = new Scan().withStartRow(name.getName()).withStopRow(Bytes.add(name.getName(), b("-")));
     try (Table meta = s.connection.getTable(TableName.META_TABLE_NAME)) {
       for (Result row : Rows.all(meta, scan)) {

@@ -12,12 +12,12 @@ import org.apache.hadoop.hbase.client.Scan;
 import org.apache.hadoop.hbase.client.Table;
 import org.apache.hadoop.hbase.util.Bytes;
 
-/** Short spellings for bytes, gets, puts and scans. */
+/** Short constructors for bytes, gets, puts and scans. */
 final class Rows {
   private Rows() {
   }
 
-  /** Bytes of a text in which `\xNN` stands for the byte NN. */
+  /** The bytes of a text in which `\xNN` is the byte NN. */
   static byte[] b(String text) {
     return Bytes.toBytesBinary(text);
   }
@@ -34,7 +34,10 @@ final class Rows {
     return new Delete(b(row));
   }
 
-  /** A put of `family:qualifier@timestamp=value` and so on; without `@` the server's clock is asked. */
+  /**
+   * A put of `family:qualifier@timestamp=value` and so on; without `@` the server sets the
+   * timestamp.
+   */
   static Put put(String row, String... cells) {
     Put put = new Put(b(row));
     for (String cell : cells) {

@@ -18,7 +18,7 @@ import org.apache.hadoop.hbase.client.Table;
 import org.apache.hadoop.hbase.client.TableDescriptorBuilder;
 import org.apache.hadoop.hbase.client.metrics.ScanMetrics;
 
-/** What a Scan returns, in which pieces, and what it sees of writes beside it. */
+/** What a Scan returns, in which pieces, and which concurrent writes it sees. */
 final class Scans implements Suite {
   private static final int ROWS = 60;
 
@@ -239,7 +239,10 @@ final class Scans implements Suite {
     }));
   }
 
-  /** Reads a row, changes the table, and reads on: within a region, a scan sees the time of its first row. */
+  /**
+   * Reads a row, changes the table, and reads on: within a region, a scan has the read point of its
+   * first row.
+   */
   private void beside(String what, Consumer<Table> change) throws Exception {
     try (Table other = s.table("beside", "f")) {
       for (int row = 0; row < 8; row++) {
@@ -323,7 +326,8 @@ final class Scans implements Suite {
       puts.add(put("last", "f:rare@1=found"));
       many.put(puts);
     }
-    // The server answers before half of this time is over, with rows or without: heartbeats keep the scan alive.
+    // The server responds before half of this time has passed, with or without rows: heartbeats
+    // keep the scan alive.
     try (Connection hasty = s.connect("hbase.client.scanner.timeout.period", "200");
         Table many = hasty.getTable(s.name("slow"))) {
       out.see("rows", () -> Rows.all(many, new Scan()).size());

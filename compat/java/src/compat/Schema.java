@@ -16,7 +16,7 @@ import org.apache.hadoop.hbase.io.compress.Compression;
 import org.apache.hadoop.hbase.io.encoding.DataBlockEncoding;
 import org.apache.hadoop.hbase.regionserver.BloomType;
 
-/** What a descriptor holds when it comes back: every attribute, known or not, as it was given. */
+/** The descriptor that the server returns: every attribute, known or unknown, unchanged. */
 final class Schema implements Suite {
   private Session s;
   private Admin admin;
@@ -91,7 +91,9 @@ final class Schema implements Suite {
         .build());
   }
 
-  /** Sends a descriptor and prints what comes back, and whether the client finds both equal. */
+  /**
+   * Sends a descriptor and prints the returned one, and whether the client considers both equal.
+   */
   private void returned(String what, TableDescriptor sent) {
     TableName name = sent.getTableName();
     out.does(what, () -> admin.createTable(sent));

@@ -18,7 +18,10 @@ import org.apache.hadoop.hbase.client.Table;
 import org.apache.hadoop.hbase.client.TableDescriptor;
 import org.apache.hadoop.hbase.client.TableDescriptorBuilder;
 
-/** One suite's connection, its transcript, and the tables it makes, whose names all start with `compat_SUITE`. */
+/**
+ * The connection and transcript of a suite, and its tables, whose names all start with
+ * `compat_SUITE`.
+ */
 final class Session implements AutoCloseable {
   final Configuration conf;
   final Connection connection;
@@ -68,7 +71,7 @@ final class Session implements AutoCloseable {
     return connection.getTable(descriptor.getTableName());
   }
 
-  /** Removes every table of the suite, so that a run that broke off does not spoil the next. */
+  /** Removes every table of the suite, so that an aborted run does not affect the next. */
   void dropAll() throws IOException {
     for (TableName table : admin.listTableNames(ownTables())) {
       drop(table);
@@ -82,11 +85,11 @@ final class Session implements AutoCloseable {
     admin.deleteTable(table);
   }
 
-  /** Compacts each store into one file and waits until that is done. */
+  /** Compacts each store into one file and waits until this is done. */
   void majorCompact(TableName table) throws Exception {
     awaitCompactions(table);
     long asked = System.currentTimeMillis();
-    // A server may drop a request that comes while it still tidies up after another, so it is repeated.
+    // A server may drop a request while it cleans up after another, so it is repeated.
     for (int attempt = 0; attempt < 10 && !isCompactedSince(table, asked); attempt++) {
       admin.majorCompact(table);
       for (int wait = 0; wait < 100 && !isCompactedSince(table, asked); wait++) {
@@ -96,7 +99,7 @@ final class Session implements AutoCloseable {
     await("major compaction of " + table, () -> isCompactedSince(table, asked));
   }
 
-  /** Waits until no compaction of the table is under way. */
+  /** Waits until no compaction of the table is in progress. */
   void awaitCompactions(TableName table) throws Exception {
     await("end of compactions of " + table, () -> admin.getCompactionState(table) == CompactionState.NONE);
   }
@@ -111,7 +114,7 @@ final class Session implements AutoCloseable {
         || region.getStoreFileCount() <= region.getStoreCount() && region.getLastMajorCompactionTimestamp() >= timeMs;
   }
 
-  /** What the region servers themselves report of a table's regions. */
+  /** The region servers' own metrics of a table's regions. */
   List<RegionMetrics> regionMetrics(TableName table) throws IOException {
     List<RegionMetrics> all = new ArrayList<>();
     for (ServerName server : admin.getRegionServers()) {
@@ -125,7 +128,7 @@ final class Session implements AutoCloseable {
     return regionMetrics(table).stream().mapToInt(RegionMetrics::getStoreFileCount).sum();
   }
 
-  /** Waits until the condition holds; says what never came after a minute. */
+  /** Waits until the condition holds; after a minute, reports which condition did not. */
   void await(String what, Callable<Boolean> condition) throws Exception {
     long end = System.nanoTime() + 60_000_000_000L;
     while (!condition.call()) {
@@ -136,7 +139,7 @@ final class Session implements AutoCloseable {
     }
   }
 
-  /** A second connection whose settings differ. */
+  /** A second connection with other settings. */
   Connection connect(String... settings) throws IOException {
     Configuration other = new Configuration(conf);
     for (int at = 0; at < settings.length; at += 2) {

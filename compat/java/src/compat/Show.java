@@ -22,19 +22,22 @@ import org.apache.hadoop.hbase.ipc.RemoteWithExtrasException;
 import org.apache.hadoop.hbase.util.Bytes;
 import org.apache.hadoop.hbase.util.MD5Hash;
 
-/** Canonical text of what a client sees. */
+/** Canonical text of a client's results. */
 final class Show {
   /** Longer byte strings are shown by length and digest. */
   private static final int LONG_BYTES = 48;
   /** Longer lists of results are shown by their ends and a digest. */
   private static final int MANY_RESULTS = 14;
-  /** Timestamps at most so far from this machine's clock were chosen by the server (or by this program just now). */
+  /**
+   * Timestamps within this distance of this machine's clock were set by the server (or by this
+   * program just now).
+   */
   private static final long CLOCK_SLACK_MS = 3_600_000;
 
   private Show() {
   }
 
-  /** Any answer. */
+  /** Any result. */
   static String value(Object answer) {
     if (answer == null) {
       return "null";
@@ -82,7 +85,7 @@ final class Show {
         + String.join("\n    ", texts.subList(texts.size() - 2, texts.size()));
   }
 
-  /** All cells of a result; what is unusual about it in front. */
+  /** All cells of a result, after its unusual properties. */
   static String result(Result result) {
     StringBuilder text = new StringBuilder();
     if (result.getExists() != null) {
@@ -169,7 +172,7 @@ final class Show {
         + (region.isOffline() ? " offline" : "") + (region.isSplit() ? " split" : "");
   }
 
-  /** The class of an exception, and for those that collect several, theirs. */
+  /** The class of an exception; for one that collects several, their classes. */
   static String exception(Throwable thrown) {
     Throwable bare = bare(thrown);
     if (bare instanceof RetriesExhaustedWithDetailsException many) {
@@ -184,7 +187,10 @@ final class Show {
     return "!" + bare.getClass().getSimpleName() + inner;
   }
 
-  /** The classes below, without repetitions and without the carriers that only bring a server's exception over. */
+  /**
+   * The classes of the causes, without repetitions and without the wrappers that only carry a
+   * server's exception.
+   */
   private static String innerClasses(Throwable outer) {
     StringBuilder text = new StringBuilder();
     String last = outer.getClass().getSimpleName();
@@ -214,7 +220,10 @@ final class Show {
     return exception(thrown) + " \"" + normal(firstLine) + "\"";
   }
 
-  /** Replaces what differs from run to run: region names, servers, addresses, times, thread names. */
+  /**
+   * Replaces text that differs from run to run: region names, servers, addresses, times, thread
+   * names.
+   */
   static String normal(String text) {
     return text
         .replaceAll("[0-9a-f]{32}", "<hash>")

@@ -19,7 +19,10 @@ import org.apache.hadoop.hbase.client.Scan;
 import org.apache.hadoop.hbase.client.ServerType;
 import org.apache.hadoop.hbase.client.Table;
 
-/** The calls that a server keeps because they were slow or large: here all are large, and none is slow. */
+/**
+ * The calls that a server records because they were slow or large: here all are large, and none is
+ * slow.
+ */
 final class Slow implements Suite {
   private static final long PATIENCE_MS = 20_000;
   private Session s;
@@ -80,7 +83,7 @@ final class Slow implements Suite {
     return s.admin.getLogEntries(Collections.singleton(server()), kind, ServerType.REGION_SERVER, limit, filter);
   }
 
-  /** HBase writes them down a moment later. */
+  /** HBase records them a moment later. */
   private List<LogEntry> await(String kind, Map<String, Object> filter, int count) throws Exception {
     long end = System.currentTimeMillis() + PATIENCE_MS;
     List<LogEntry> found = entries(kind, filter, 100);

@@ -24,7 +24,10 @@ import org.apache.hadoop.hbase.client.TableDescriptor;
 import org.apache.hadoop.hbase.client.TableDescriptorBuilder;
 import org.apache.hadoop.hbase.util.Bytes;
 
-/** Regions that are split and merged by call: their rows, those of hbase:meta, the exceptions, the chores behind them. */
+/**
+ * Regions that are split and merged by calls: their rows, those of hbase:meta, the exceptions, the
+ * chores that follow.
+ */
 final class Splits implements Suite {
   private static final long TIDY_PATIENCE_MS = 200_000;
 
@@ -67,7 +70,7 @@ final class Splits implements Suite {
     out.see("cleaner", () -> admin.isCleanerChoreEnabled());
     out.see("cleaner off", () -> admin.cleanerChoreSwitch(false));
     out.see("cleaner", () -> admin.isCleanerChoreEnabled());
-    // What it answers depends on whether it runs already.
+    // The response depends on whether it already runs.
     out.does("run while off", () -> admin.runCleanerChore());
     out.see("cleaner on", () -> admin.cleanerChoreSwitch(true));
     out.does("run", () -> admin.runCleanerChore());
@@ -174,7 +177,8 @@ final class Splits implements Suite {
     }
   }
 
-  // Not asked: regions that are apart, by force. HBase merges them and leaves regions that overlap; Grampus refuses.
+  // Not tested: forced merges of regions that are not adjacent. HBase merges them and leaves
+  // overlapping regions; Grampus refuses.
   private void refusedMerges() throws Exception {
     TableName name = s.name("unmerged");
     out.topic("merges that are refused");
@@ -215,7 +219,7 @@ final class Splits implements Suite {
     }
   }
 
-  /** Calls that name a table, not a region: they return when every region was asked for. */
+  /** Calls that name a table, not a region: they return when every region has been called. */
   private void wholeTables() throws Exception {
     TableName name = s.name("whole");
     out.topic("whole tables");
@@ -267,7 +271,10 @@ final class Splits implements Suite {
     }
   }
 
-  /** Parents stay until their files are needed no more; who wants to see that has to wait for compactions. */
+  /**
+   * Parents are kept until their files are no longer needed; a test of this must wait for
+   * compactions.
+   */
   private void tidying() throws Exception {
     TableName name = s.name("tidied");
     out.topic("tidying up");
@@ -299,7 +306,7 @@ final class Splits implements Suite {
     return true;
   }
 
-  /** A table whose files stay as they are, so that it does not depend on the moment which references there are. */
+  /** A table whose files do not change, so that the references in it do not depend on timing. */
   private TableDescriptor keepingFiles(String table, String... families) {
     return TableDescriptorBuilder.newBuilder(s.descriptor(s.name(table), families)).setCompactionEnabled(false).build();
   }
@@ -357,7 +364,10 @@ final class Splits implements Suite {
     }
   }
 
-  /** The rows of a table; regions of one start key are told apart by the order of their ids. */
+  /**
+   * The rows of a table; regions with the same start key are distinguished by the order of their
+   * ids.
+   */
   private List<String> meta(TableName name) throws Exception {
     List<Result> rows = rows(name);
     List<Long> ids = new ArrayList<>(new TreeSet<>(rows.stream().map(Splits::id).filter(id -> id > 0).toList()));

@@ -17,7 +17,7 @@ import org.apache.hadoop.hbase.client.Scan;
 import org.apache.hadoop.hbase.client.Table;
 import org.apache.hadoop.hbase.client.TableDescriptorBuilder;
 
-/** Flush and compaction by call: files come and go, answers do not change. */
+/** Flushes and compactions by calls: files come and go, results do not change. */
 final class Storage implements Suite {
   private Session s;
   private Admin admin;
@@ -47,7 +47,8 @@ final class Storage implements Suite {
     out.see("compaction state", () -> admin.getCompactionState(name));
     out.does("flush of nothing", () -> admin.flush(name));
     files();
-    // Files are counted only while a store has at most two: a third may start a compaction of the server's own.
+    // Files are counted only while a store has at most two: a third could start an automatic
+    // compaction.
     for (int round = 1; round <= 2; round++) {
       fill(round);
       answers("written in round " + round);
@@ -114,7 +115,10 @@ final class Storage implements Suite {
     });
   }
 
-  /** Reads that must not depend on where the cells are; versions of f are within what the family keeps. */
+  /**
+   * Reads that must not depend on the location of cells; versions of f are within the family's
+   * limit.
+   */
   private List<String> ask() throws Exception {
     List<String> answers = new ArrayList<>();
     answers.add(Show.value(Rows.all(table, new Scan())));

@@ -32,15 +32,16 @@ import org.apache.hadoop.hbase.util.Bytes;
  *   java compat.Storm TABLE SPLITS MERGES THREADS
  * </pre>
  *
- * TABLE has rows that begin with hexadecimal digits, and is loaded by somebody else (it is waited for); a table of our own
- * beside it is loaded by THREADS threads, each of which knows what its rows must hold. Both are split and merged in turn,
- * at random rows, until there were SPLITS and MERGES of both. Whatever a client is told but an answer is an error; so is a
- * row that does not hold what it must, then or at the end. The exit code is 0 if there was none.
+ * TABLE has rows that begin with hexadecimal digits, and another program loads it (this one waits
+ * for it). THREADS threads load a second table; each knows the expected content of its rows. Both
+ * tables are split and merged alternately, at random rows, until each had SPLITS and MERGES. Every
+ * exception of a client is an error; so is a row without its expected content, during the run or at
+ * the end. The exit code is 0 if there were no errors.
  */
 public final class Storm {
   private static final int ROWS_PER_THREAD = 400;
   private static final int BATCH = 20;
-  /** A region that still has its parents' files is waited for. */
+  /** The limit of the wait for a region that still has files of its parents. */
   private static final long PATIENCE_MS = 120_000;
 
   private final Session session;
@@ -90,7 +91,7 @@ public final class Storm {
     return errors.get();
   }
 
-  /** Splits and merges both tables in turn, two splits for a merge as long as there are both to do. */
+  /** Splits and merges both tables alternately, two splits per merge while both are left to do. */
   private void reshape(List<TableName> tables, int splits, int merges) throws Exception {
     for (int done = 0, split = 0, merged = 0; split < splits || merged < merges; done++) {
       TableName table = tables.get(done % tables.size());
@@ -112,7 +113,7 @@ public final class Storm {
     }
   }
 
-  /** Tries again while the server says that the region is not fit for it yet. */
+  /** Retries while the server reports that the region cannot be split or merged yet. */
   private void insist(Transcript.Action action) throws Exception {
     long end = System.currentTimeMillis() + PATIENCE_MS;
     while (true) {
@@ -135,7 +136,7 @@ public final class Storm {
     admin.splitRegionAsync(region.getRegionName(), middle(region)).get(PATIENCE_MS, TimeUnit.MILLISECONDS);
   }
 
-  /** A row between a region's ends, as eight hexadecimal digits. */
+  /** A row within a region, as eight hexadecimal digits. */
   private static byte[] middle(RegionInfo region) {
     long start = number(region.getStartKey(), 0);
     long end = number(region.getEndKey(), 1L << 32);
@@ -162,7 +163,10 @@ public final class Storm {
     System.out.println("ERROR " + what + (thrown == null ? "" : ": " + Show.exceptionWithMessage(thrown)));
   }
 
-  /** Whether a table is being loaded. Before that its loader disables it to alter it, and it cannot be split. */
+  /**
+   * Whether a table is being loaded. Before that, its loader disables it to alter it, and it cannot
+   * be split.
+   */
   private boolean hasRows(TableName name) throws Exception {
     if (!admin.tableExists(name)) {
       return false;
@@ -174,7 +178,7 @@ public final class Storm {
     }
   }
 
-  /** Every row is there once, in order, and no other. */
+  /** Checks that every row exists once, in order, and no other row. */
   private void check(TableName own, int threads) throws Exception {
     try (Table table = session.connection.getTable(own)) {
       int rows = Rows.all(table, new Scan().setCaching(500)).size();
@@ -185,7 +189,7 @@ public final class Storm {
     }
   }
 
-  /** Writes and reads rows of its own, spread over the whole table. */
+  /** Writes and reads its own rows, spread over the whole table. */
   private final class Worker implements Runnable {
     private final TableName name;
     private final int number;
@@ -256,7 +260,7 @@ public final class Storm {
       }
     }
 
-    /** All rows of the table that are there from the start, in order. */
+    /** All rows that the table has from the start, in order. */
     private void scan(Table table) throws Exception {
       Scan scan = new Scan().setCaching(50 + random.nextInt(500)).setReversed(random.nextBoolean());
       byte[] last = null;

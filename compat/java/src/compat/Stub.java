@@ -6,8 +6,8 @@ import java.lang.reflect.Method;
 import org.apache.hadoop.hbase.client.Table;
 
 /**
- * A service of regions, called with the classes that this version of the client has: its protobuf was moved into HBase's
- * packages, so requests and answers are bytes here.
+ * An endpoint service of regions, called with the classes of this client version. Its protobuf was
+ * moved into HBase's packages, so requests and responses are bytes here.
  */
 final class Stub {
   private static final String[] PACKAGES = {"org.apache.hadoop.hbase.protobuf.generated.",
@@ -22,7 +22,7 @@ final class Stub {
     this.request = request;
   }
 
-  /** Calls the region that `row` is in, and gives the bytes of the answer. */
+  /** Calls the region of `row`, and returns the bytes of the response. */
   byte[] call(Table table, byte[] row, String method, byte[] message) throws Exception {
     Class<?> messages = messages();
     Class<?> type = Class.forName(messages.getName() + "$" + request);

@@ -2,11 +2,11 @@ package compat;
 
 import java.util.Map;
 
-/** A group of observations about one topic, on tables of its own. */
+/** Observations about one topic, on the suite's own tables. */
 interface Suite {
   void run(Session session) throws Exception;
 
-  /** Settings that the servers must run with, beyond their defaults. */
+  /** Settings that the servers need, beyond their defaults. */
   default Map<String, String> settings() {
     return Map.of();
   }

@@ -20,7 +20,10 @@ import org.apache.hadoop.hbase.client.Table;
 import org.apache.hadoop.hbase.client.TableDescriptor;
 import org.apache.hadoop.hbase.client.TableDescriptorBuilder;
 
-/** A table's life: created, listed, disabled, enabled, deleted; and what is answered out of turn. */
+/**
+ * The life of a table: created, listed, disabled, enabled, deleted; and the responses to calls in a
+ * wrong order.
+ */
 final class Tables implements Suite {
   private Session s;
   private Admin admin;
@@ -144,7 +147,7 @@ final class Tables implements Suite {
     });
   }
 
-  /** Sets the attribute as bytes, past the checks of the client's builder. */
+  /** Sets the attribute as bytes, bypassing the checks of the client's builder. */
   private void familyRefused(String what, String attribute, String value) {
     attempt(what, TableDescriptorBuilder.newBuilder(s.name("attempt"))
         .setColumnFamily(ColumnFamilyDescriptorBuilder.newBuilder(b("f")).setValue(attribute, value).build()).build());
@@ -222,7 +225,8 @@ final class Tables implements Suite {
     TableName name = s.name("off");
     out.topic("data of a disabled table");
     admin.createTable(s.descriptor(name, "f"));
-    // A connection that gives up soon: some clients retry here, and only the final answer is of interest.
+    // A connection that gives up soon: some clients retry here, and only the final response is of
+    // interest.
     try (Connection hasty = s.connect("hbase.client.retries.number", "2"); Table table = hasty.getTable(name)) {
       table.put(put("r", "f:q@5=v"));
       admin.disableTable(name);

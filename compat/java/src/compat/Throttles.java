@@ -26,16 +26,22 @@ import org.apache.hadoop.hbase.quotas.SpaceViolationPolicy;
 import org.apache.hadoop.hbase.quotas.ThrottleType;
 import org.apache.hadoop.hbase.security.User;
 
-/** Quotas where they are on: what is kept of them, and what they do to requests. Limits of an hour never fill up again. */
+/**
+ * Quotas while they are on: how they are stored, and how they affect requests. Limits per hour do
+ * not refill during the test.
+ */
 final class Throttles implements Suite {
   private static final TableName QUOTA = TableName.valueOf("hbase:quota");
-  /** Four refreshes; in five, HBase forgets the quotas that nobody asked for, and the next call passes without. */
+  /**
+   * Four refreshes; after five, HBase forgets quotas that were not queried, and the next call is
+   * not throttled.
+   */
   private static final long KNOWN_MS = 1600;
   private Session s;
   private Transcript out;
   private TableName name;
   private String user;
-  /** Does not try again what is throttled. */
+  /** Does not retry throttled calls. */
   private Connection once;
 
   @Override
@@ -188,7 +194,7 @@ final class Throttles implements Suite {
     clear();
   }
 
-  /** Sets a quota and waits until servers know it. */
+  /** Sets a quota and waits until it is effective. */
   private void limit(QuotaSettings settings) throws Exception {
     s.admin.setQuota(settings);
     Thread.sleep(KNOWN_MS);
@@ -256,7 +262,7 @@ final class Throttles implements Suite {
     return new ArrayList<>(texts);
   }
 
-  /** What the table holds, without timestamps. */
+  /** The content of the table, without timestamps. */
   private void cells() throws Exception {
     try (Table table = s.connection.getTable(QUOTA); ResultScanner scanner = table.getScanner(new Scan())) {
       for (Result row : scanner) {
@@ -267,7 +273,7 @@ final class Throttles implements Suite {
     }
   }
 
-  /** Removes all quotas, as a user would not. */
+  /** Removes all quotas, in a way that users do not. */
   private void clear() throws Exception {
     try (Table table = s.connection.getTable(QUOTA)) {
       for (Result row : Rows.all(table, new Scan())) {
@@ -277,7 +283,7 @@ final class Throttles implements Suite {
     if (!s.admin.tableExists(name)) {
       return;
     }
-    // Calls that may be throttled still, so that nothing is forgotten meanwhile.
+    // Calls that may still be throttled, so that the quotas are not forgotten meanwhile.
     try (Table table = once.getTable(name)) {
       for (int at = 0; at < 8; at++) {
         Thread.sleep(KNOWN_MS / 8);

@@ -24,7 +24,7 @@ import org.apache.hadoop.hbase.util.Bytes;
  *   settle TABLE    flushes and compacts the table and waits until that is done
  *   drop TABLE...   deletes tables, whether they exist or not
  *   sum TABLE       prints the sum of all values of eight bytes
- *   create TABLE[,TABLE...] FAMILY[,FAMILY...] [SPLIT...]   creates tables anew, whose families keep five versions
+ *   create TABLE[,TABLE...] FAMILY[,FAMILY...] [SPLIT...]   recreates tables; families keep five versions
  * </pre>
  */
 public final class Tool {

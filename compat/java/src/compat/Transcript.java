@@ -3,9 +3,9 @@ package compat;
 import java.io.PrintStream;
 import java.util.concurrent.Callable;
 
-/** The text that a run leaves behind: one line for each observation, indented lines for its details. */
+/** The output of a run: one line for each observation, indented lines for its details. */
 final class Transcript {
-  /** Something done for its effect; only that it succeeded, or how it failed, is noted. */
+  /** An action that is run for its effect; only its success or failure is recorded. */
   interface Action {
     void run() throws Exception;
   }
@@ -36,17 +36,17 @@ final class Transcript {
     return (System.nanoTime() - lastLineNs) / 1_000_000_000;
   }
 
-  /** Notes what `question` answers, or the class of the exception it throws. */
+  /** Records the result of `question`, or the class of its exception. */
   void see(String step, Callable<?> question) {
     see(step, question, false);
   }
 
-  /** As {@link #see}, and the exception's message is part of the answer. */
+  /** As {@link #see}, including the exception's message. */
   void seeMessage(String step, Callable<?> question) {
     see(step, question, true);
   }
 
-  /** Notes that `action` succeeds, or the class of the exception it throws. */
+  /** Records that `action` succeeds, or the class of its exception. */
   void does(String step, Action action) {
     see(step, () -> {
       action.run();
@@ -54,7 +54,7 @@ final class Transcript {
     }, false);
   }
 
-  /** As {@link #does}, and the exception's message is part of the answer. */
+  /** As {@link #does}, including the exception's message. */
   void doesMessage(String step, Action action) {
     see(step, () -> {
       action.run();
@@ -80,6 +80,8 @@ final class Transcript {
     line(step + ": " + answer);
   }
 
-  /** Steps that take longer are named on standard error, so that a client stuck in retries is noticed. */
+  /**
+   * Reports steps that take long on standard error, so that a client stuck in retries is noticed.
+   */
   private static final long SLOW_MS = 3000;
 }

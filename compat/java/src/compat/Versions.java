@@ -17,7 +17,10 @@ import org.apache.hadoop.hbase.filter.BinaryComparator;
 import org.apache.hadoop.hbase.filter.FirstKeyOnlyFilter;
 import org.apache.hadoop.hbase.filter.ValueFilter;
 
-/** Families with NEW_VERSION_BEHAVIOR: markers and versions count in the order in which they were written. */
+/**
+ * Families with NEW_VERSION_BEHAVIOR: markers and versions count in the order in which they were
+ * written.
+ */
 final class Versions implements Suite {
   private Session s;
   private Transcript out;

@@ -13,7 +13,10 @@ import org.hbase.async.MultiColumnAtomicIncrementRequest;
 import org.hbase.async.PutRequest;
 import org.hbase.async.RowLockRequest;
 
-/** Increments (single, of several columns, buffered), comparisons, and the row locks of long ago. */
+/**
+ * Increments (single, of several columns, buffered), compare-and-set, and the row locks of old
+ * versions.
+ */
 final class Atomics implements Suite {
   @Override
   public void run(Table t) throws Exception {

@@ -7,15 +7,16 @@ import java.util.Map;
 import org.hbase.async.HBaseClient;
 
 /**
- * Drives a server through an unmodified asynchbase and prints what it answered.
+ * Sends requests to a server through an unmodified asynchbase and prints the responses.
  *
  * <pre>
  *   java compat.async.Main QUORUM SUITE...        (all: every suite)
  *   java compat.async.Main --list
  * </pre>
  *
- * asynchbase has no calls for tables, so each suite's table is there before: compat_async_SUITE, with the families f
- * and g of five versions, split at r20 and r40, empty. The output is a transcript as that of compat/java.
+ * asynchbase cannot create tables, so each suite's table exists beforehand: compat_async_SUITE,
+ * with the families f and g of five versions, split at r20 and r40, empty. The output is a
+ * transcript like that of compat/java.
  */
 public final class Main {
   private static final Map<String, Suite> SUITES = new LinkedHashMap<>();
@@ -40,12 +41,12 @@ public final class Main {
     for (String name : chosen(arguments)) {
       System.out.println("## " + name);
       HBaseClient client = new HBaseClient(arguments[0]);
-      // By default a put that is waited for takes the second that the library gathers others for.
+      // By default a blocking put takes the second during which the library batches other puts.
       client.setFlushInterval((short) 20);
       try {
         SUITES.get(name).run(new Table(client, "compat_async_" + name));
       } catch (Throwable broken) {
-        // A suite that breaks off says so in its transcript, and the next one runs all the same.
+        // A suite that fails records this in its transcript, and the next one still runs.
         System.out.println("BROKEN OFF: " + broken);
         broken.printStackTrace();
       }

@@ -46,7 +46,7 @@ final class Mutations implements Suite {
         new PutRequest(b("compat_async_nosuch"), b("r"), b("f"), b("q"), b("v"))));
   }
 
-  /** The library sends what is asked within its flush interval as one Multi for each server. */
+  /** The library sends all requests of a flush interval as one Multi per server. */
   private static void batches(Table t) {
     t.topic("batches");
     t.see("many rows, one of a bad family", () -> {

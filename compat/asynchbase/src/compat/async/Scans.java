@@ -5,7 +5,7 @@ import static compat.async.Table.bytes;
 
 import org.hbase.async.Scanner;
 
-/** Scans: bounds, pieces, order, columns, times. */
+/** Scans: bounds, batches, order, columns, times. */
 final class Scans implements Suite {
   @Override
   public void run(Table t) throws Exception {

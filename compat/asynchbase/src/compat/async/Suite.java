@@ -1,6 +1,6 @@
 package compat.async;
 
-/** Questions of one topic, asked of one table. */
+/** Requests of one topic, sent to one table. */
 interface Suite {
   void run(Table table) throws Exception;
 }

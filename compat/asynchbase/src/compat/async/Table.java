@@ -16,9 +16,9 @@ import org.hbase.async.KeyValue;
 import org.hbase.async.PutRequest;
 import org.hbase.async.Scanner;
 
-/** A table, short spellings for what is asked of it, and the text of the answers. */
+/** A table, short methods for requests, and the text of the responses. */
 final class Table {
-  /** No answer within this time is an answer too. */
+  /** A missing response within this time is a result too. */
   private static final long PATIENCE_MS = 30_000;
   private static final int LONG_BYTES = 48;
   private static final int MANY_ROWS = 14;
@@ -53,7 +53,7 @@ final class Table {
     System.out.println("# " + text);
   }
 
-  /** Notes what a question answers, or the class of the exception it throws. */
+  /** Records the result of a request, or the class of its exception. */
   void see(String step, Callable<?> question) {
     String answer;
     try {
@@ -67,7 +67,7 @@ final class Table {
     System.out.println(step + ": " + answer);
   }
 
-  /** Notes that a request succeeds, whatever comes back, or the class of its exception. */
+  /** Records that a request succeeds, whatever it returns, or the class of its exception. */
   void does(String step, Callable<? extends Deferred<?>> request) {
     see(step, () -> {
       wait(request.call());
@@ -92,12 +92,12 @@ final class Table {
     see(step, () -> wait(client.get(get)));
   }
 
-  /** Sets up a scanner. */
+  /** Configures a scanner. */
   interface Setting {
     void on(Scanner scanner);
   }
 
-  /** Notes all rows of a scan, asked for so many at a time. */
+  /** Records all rows of a scan, requested in batches of this size. */
   void seeScan(String step, Setting setting) {
     see(step, () -> {
       Scanner scanner = client.newScanner(name);
@@ -197,7 +197,10 @@ final class Table {
     return text.toString();
   }
 
-  /** The class, and that of the server's exception which the library wraps in one of its own. */
+  /**
+   * The class of an exception, and that of the server's exception which the library wraps in its
+   * own.
+   */
   private static String exception(Throwable thrown) {
     String text = "!" + thrown.getClass().getSimpleName();
     String message = String.valueOf(thrown.getMessage());

@@ -6,7 +6,10 @@ import java.util.ArrayList;
 import java.util.List;
 import org.hbase.async.RegionLocation;
 
-/** What asynchbase asks of tables: whether they and their families exist, and where their regions are. */
+/**
+ * asynchbase's requests about tables: whether they and their families exist, and where their
+ * regions are.
+ */
 final class Tables implements Suite {
   @Override
   public void run(Table t) throws Exception {

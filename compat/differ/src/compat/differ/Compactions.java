@@ -9,20 +9,20 @@ import org.apache.hadoop.hbase.client.Admin;
 import org.apache.hadoop.hbase.client.CompactionState;
 
 /**
- * Compactions, one at a time and waited for. Servers are kept from compacting of their own accord, for what a compaction
- * drops can be seen.
+ * Compactions, one at a time, waiting for each. Servers must not compact automatically, because
+ * clients can see what a compaction drops.
  */
 final class Compactions {
   private static final long PATIENCE_MS = 60_000;
   private static final long DROPPED_MS = 3_000;
   private static final long POLL_MS = 10;
-  /** A compaction that was asked for has begun by then, if there is something to compact. */
+  /** A requested compaction has begun by then, if there is something to compact. */
   private static final long BEGUN_MS = 100;
 
   private Compactions() {
   }
 
-  /** From now on nothing is compacted but by these methods. */
+  /** From now on only these methods compact. */
   static void forbid(Admin admin) throws Exception {
     admin.compactionSwitch(false, List.of());
   }
@@ -31,7 +31,7 @@ final class Compactions {
     admin.compactionSwitch(true, List.of());
   }
 
-  /** Compacts what the server's policy chooses. */
+  /** Compacts the files that the server's policy selects. */
   static void minor(Admin admin, TableName name) throws Exception {
     permit(admin);
     try {
@@ -53,7 +53,7 @@ final class Compactions {
     }
   }
 
-  /** Makes one file of each store. */
+  /** Compacts each store into one file. */
   static void major(Admin admin, TableName name) throws Exception {
     permit(admin);
     try {
@@ -69,7 +69,7 @@ final class Compactions {
     for (int polls = 0; !isCompactedSince(admin, name, asked); polls++) {
       Thread.sleep(POLL_MS);
       if (polls % 200 == 199) {
-        // A request may be dropped while the server tidies up after another.
+        // A request may be dropped while the server cleans up after another.
         admin.majorCompact(name);
       }
       if (System.currentTimeMillis() - asked > PATIENCE_MS) {
@@ -83,7 +83,7 @@ final class Compactions {
     for (ServerName server : admin.getRegionServers()) {
       regions.addAll(admin.getRegionMetrics(server, name));
     }
-    // Where all cells have expired HBase removes them, and calls it no major compaction.
+    // If all cells have expired, HBase removes them without counting it as a major compaction.
     boolean isLong = System.currentTimeMillis() - time > DROPPED_MS;
     return !regions.isEmpty() && admin.getCompactionState(name) == CompactionState.NONE
         && regions.stream().allMatch(region -> region.getStoreFileCount() == 0

@@ -3,22 +3,22 @@ package compat.differ;
 import java.util.List;
 import java.util.Random;
 
-/** Choices that a seed determines. */
+/** Random choices, determined by a seed. */
 final class Dice {
   private final Random random;
 
   Dice(long seed) {
-    // Neighbouring seeds give neighbouring first numbers.
+    // Adjacent seeds give similar first numbers.
     random = new Random(seed * 0x9E3779B97F4A7C15L);
     random.nextLong();
   }
 
-  /** True in so many of a hundred cases. */
+  /** True in this percentage of cases. */
   boolean chance(int percent) {
     return random.nextInt(100) < percent;
   }
 
-  /** A number from `least` to `most`, both included. */
+  /** A number from `least` to `most`, both inclusive. */
   int number(int least, int most) {
     return least + random.nextInt(most - least + 1);
   }
@@ -32,7 +32,7 @@ final class Dice {
     return choices.get(random.nextInt(choices.size()));
   }
 
-  /** One of several, each as often as its weight says. */
+  /** A random index, weighted. */
   int weighted(int... weights) {
     int sum = 0;
     for (int weight : weights) {

@@ -6,9 +6,12 @@ import java.util.TreeSet;
 import org.apache.hadoop.hbase.HConstants;
 import org.apache.hadoop.hbase.util.Bytes;
 
-/** What a program's rows, columns, times and values are drawn from: little, so that operations meet. */
+/** The rows, columns, times and values of a program: few, so that operations collide. */
 final class Domain {
-  /** Rows are these behind the program's own prefix: programs of one table do not meet. */
+  /**
+   * Rows consist of the program's own prefix and one of these: programs that share a table have
+   * distinct rows.
+   */
   private static final String[] ROWS = {"a", "aa", "ab", "b", "b\\x00", "c", "c\\xFF", "d", "e", "f"};
   private static final String[] QUALIFIERS = {"", "a", "ab", "b", "c", "\\x00", "longer-qualifier", "\\xFF"};
   private static final String[] VALUES = {"", "1", "2", "7", "v", "value", "Value", "\\x00", "\\xFF\\xFE"};
@@ -18,8 +21,8 @@ final class Domain {
   private final String prefix;
   private final List<String> families;
   /**
-   * Whether cells without a qualifier are written; then families are not deleted. HBase may pass over a marker of a family
-   * that stands behind such a cell, and show what it deletes (where blocks end decides).
+   * Whether cells without a qualifier are written; then families are not deleted. HBase may skip a
+   * marker of a family after such a cell, and show what it deletes (depending on where blocks end).
    */
   private final boolean writesEmptyQualifiers;
 
@@ -39,17 +42,17 @@ final class Domain {
     return dice.chance(80) ? row() : Bytes.toBytesBinary(prefix + dice.of("", "a\\x00", "bb", "zz", "c\\xFE"));
   }
 
-  /** Before the program's first row. */
+  /** A key before the program's first row. */
   byte[] first() {
     return Bytes.toBytesBinary(prefix);
   }
 
-  /** Behind the program's last row. */
+  /** A key after the program's last row. */
   byte[] last() {
     return Bytes.add(Bytes.toBytesBinary(prefix), new byte[] {(byte) 0xFF, (byte) 0xFF});
   }
 
-  /** A family of the table, or now and then one that it does not have. */
+  /** A family of the table, or occasionally one that it does not have. */
   byte[] family() {
     return dice.chance(1) ? Bytes.toBytes("nosuch") : aFamily();
   }
@@ -64,9 +67,9 @@ final class Domain {
   }
 
   /**
-   * A qualifier to delete, never the empty one. HBase seeks from a cell without a qualifier to the next lower type at the
-   * same time, of sequence id 0; a cell that has just these, as the put that a marker deletes has, it takes for an earlier
-   * one and seeks again, for ever.
+   * A qualifier to delete, never the empty one. HBase seeks from a cell without a qualifier to the
+   * next lower type at the same time, with sequence id 0. If the cell has exactly these, as the put
+   * that a marker deletes does, HBase treats it as an earlier cell and seeks again, forever.
    */
   byte[] deletedQualifier() {
     byte[] qualifier = qualifier();
@@ -95,7 +98,7 @@ final class Domain {
     };
   }
 
-  /** A time of few, or the server's own. */
+  /** One of a few times, or the server's own. */
   long time() {
     return dice.chance(75) ? someTime() : HConstants.LATEST_TIMESTAMP;
   }

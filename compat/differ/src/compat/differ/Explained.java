@@ -6,15 +6,15 @@ import java.util.TreeMap;
 import java.util.regex.Pattern;
 
 /**
- * The differences that are known, each by a rule over what was asked and answered, and each with its reason in
- * docs/fidelity.md. A program goes on behind them.
+ * Accepted differences, each a rule over the request and both responses; docs/fidelity.md gives the
+ * reasons. A program continues after them.
  */
 final class Explained {
   /** A kind of difference. */
   private record Kind(String meaning, Rule rule) {
   }
 
-  /** Whether the answers to an operation differ in this way. */
+  /** Whether the responses to an operation differ in this way. */
   private interface Rule {
     boolean matches(Operation operation, String left, String right);
   }
@@ -23,7 +23,7 @@ final class Explained {
   private static final Pattern LIMIT = Pattern.compile("\"limit\":[0-9]");
   private static final String MARK = "partial ";
   private static final String BETWEEN_RESULTS = "; ";
-  /** A family of which not all is wanted. */
+  /** A family of which only some columns are requested. */
   private static final Pattern COLUMN = Pattern.compile("\"families\":\\{[^}]*\\[\"(?!ALL\"\\])");
 
   private static final List<Kind> KINDS = List.of(
@@ -40,13 +40,13 @@ final class Explained {
     return answer.replace(MARK, "");
   }
 
-  /** The results with the last of them marked as whole. */
+  /** The results, with the last of them marked as complete. */
   private static String withoutLastMark(String answer) {
     int last = answer.lastIndexOf(BETWEEN_RESULTS) + 1;
     return answer.substring(0, last) + answer.substring(last).replace(MARK, "");
   }
 
-  /** Whether a difference is of a known kind; it is counted then. */
+  /** Whether a difference is accepted; if so, it is counted. */
   boolean explains(Operation operation, String left, String right) {
     for (Kind kind : KINDS) {
       if (kind.rule.matches(operation, left, right)) {
@@ -57,7 +57,7 @@ final class Explained {
     return false;
   }
 
-  /** How often each kind was met, a line each. */
+  /** The count of each kind, one per line. */
   @Override
   public String toString() {
     StringBuilder text = new StringBuilder();

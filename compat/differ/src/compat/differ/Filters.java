@@ -43,13 +43,16 @@ import org.apache.hadoop.hbase.filter.WhileMatchFilter;
 import org.apache.hadoop.hbase.util.Bytes;
 import org.apache.hadoop.hbase.util.Pair;
 
-/** Random trees of filters. RandomRowFilter is here only in the forms that leave nothing to chance. */
+/**
+ * Random trees of filters. RandomRowFilter occurs only with probabilities that make the result
+ * certain.
+ */
 final class Filters {
   private static final Pattern COUNTING = Pattern.compile("ColumnCountGetFilter|ColumnPaginationFilter");
 
   private final Dice dice;
   private final Domain domain;
-  /** How many SkipFilters and lists are around the filter being made. */
+  /** The number of SkipFilters and lists that enclose the filter being made. */
   private int skips;
   private int lists;
 
@@ -58,7 +61,7 @@ final class Filters {
     this.domain = domain;
   }
 
-  /** A tree at most so deep. */
+  /** A tree of at most this depth. */
   Filter any(int depth) throws Exception {
     if (depth > 1 && dice.chance(35)) {
       return switch (dice.weighted(70, 15, 15)) {
@@ -97,9 +100,10 @@ final class Filters {
       case 1 -> new PrefixFilter(domain.key());
       case 2 -> new InclusiveStopFilter(domain.key());
       case 3 -> new PageFilter(dice.number(1, 4));
-      // Within a SkipFilter, which does not pass rows' keys on, HBase fails, and forgets to close the scanner.
+      // Within a SkipFilter, which does not pass row keys on, HBase fails and leaves the scanner
+      // open.
       case 4 -> skips > 0 ? new PrefixFilter(domain.key()) : ranges();
-      // In a list HBase fails where it knows no row to go on with.
+      // In a list HBase fails if the filter has no next row to seek to.
       case 5 -> lists > 0 ? new InclusiveStopFilter(domain.key()) : fuzzy();
       default -> new RandomRowFilter(dice.of(-1f, 2f));
     };
@@ -111,7 +115,7 @@ final class Filters {
       byte[] low = domain.key();
       byte[] high = domain.key();
       boolean swap = Bytes.compareTo(low, high) > 0;
-      // An empty range is refused by the client.
+      // The client refuses an empty range.
       boolean includesStop = dice.chance(50) || Bytes.equals(low, high);
       ranges.add(new MultiRowRangeFilter.RowRange(swap ? high : low, true, swap ? low : high, includesStop));
     }
@@ -138,7 +142,8 @@ final class Filters {
       case 2 -> new ColumnPrefixFilter(domain.qualifier());
       case 3 -> new MultipleColumnPrefixFilter(domain.distinctQualifiers(1, 3).toArray(byte[][]::new));
       case 4 -> new ColumnRangeFilter(bound(), dice.chance(50), bound(), dice.chance(50));
-      // Whether HBase shows a filter older versions of a column without a qualifier may depend on where they lie.
+      // Whether HBase passes older versions of a column without a qualifier to a filter may depend
+      // on their position.
       case 5 -> domain.writesEmptyQualifiers() ? new PageFilter(2) : new ColumnCountGetFilter(dice.number(1, 4));
       case 6 -> domain.writesEmptyQualifiers() ? new FirstKeyOnlyFilter()
           : dice.chance(70) ? new ColumnPaginationFilter(dice.number(1, 3), dice.number(0, 3))
@@ -205,7 +210,10 @@ final class Filters {
     };
   }
 
-  /** Only of rows, which are all long enough: HBase fails where there is no such byte, and forgets to close the scanner. */
+  /**
+   * Only on rows, which are all long enough: HBase fails if there is no such byte, and leaves the
+   * scanner open.
+   */
   private ByteArrayComparable component() {
     return new BinaryComponentComparator(Bytes.toBytes(dice.of("a", "1", "0")), dice.number(0, 7));
   }
@@ -215,7 +223,7 @@ final class Filters {
     return filter != null && COUNTING.matcher(text(filter)).find();
   }
 
-  /** Nearly all that is in a filter; the classes' own texts leave out much. */
+  /** Nearly the whole content of a filter; the classes' own texts omit much. */
   static String text(Filter filter) {
     try {
       return filter + " (" + Bytes.toStringBinary(filter.toByteArray()) + ")";

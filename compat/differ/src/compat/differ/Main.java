@@ -4,14 +4,15 @@ import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.hbase.HBaseConfiguration;
 
 /**
- * Runs random programs against two servers and compares every answer.
+ * Runs random programs against two servers and compares every response.
  *
  * <pre>
  *   java compat.differ.Main LEFT_ZOOKEEPER_PORT RIGHT_ZOOKEEPER_PORT FIRST_SEED PROGRAMS OPERATIONS SHRINK
  * </pre>
  *
- * A program ends at its first difference, for what comes after may follow from it. So many programs share a table, and
- * their rows differ in the first letters. Exit code 0: all answers equal; 1: some differ.
+ * A program ends at its first difference, because later ones may follow from it. Several programs
+ * share a table; the first letters of their rows differ. Exit code 0: all responses equal; 1: some
+ * differ.
  */
 public final class Main {
   private static final int PROGRAMS_PER_TABLE = 10;
@@ -42,18 +43,18 @@ public final class Main {
     Configuration conf = HBaseConfiguration.create();
     conf.set("hbase.zookeeper.quorum", "127.0.0.1");
     conf.set("hbase.zookeeper.property.clientPort", zookeeperPort);
-    // What HBase answers with an error that invites to try again would take minutes.
+    // HBase's retriable errors would take minutes with the default settings.
     conf.set("hbase.client.retries.number", "2");
     conf.set("hbase.client.pause", "20");
     return conf;
   }
 
-  /** How many programs end in a difference. */
+  /** Runs the programs and returns how many end in a difference. */
   private int run(long first, int programs) throws Exception {
     int differ = 0;
     Schema schema = null;
     for (long seed = first; seed < first + programs; seed++) {
-      // A table belongs to its decade of seeds, wherever a run begins.
+      // Ten consecutive seeds share a table, wherever a run begins.
       if (schema == null || seed % PROGRAMS_PER_TABLE == 0) {
         long decade = seed / PROGRAMS_PER_TABLE;
         schema = Schema.any(new Dice(-1 - decade), "differ_" + decade % 4);
@@ -66,7 +67,7 @@ public final class Main {
     return differ;
   }
 
-  /** Whether all answers to a program are equal. */
+  /** Whether all responses to a program are equal. */
   private boolean run(long seed, Schema schema) throws Exception {
     Shrinker.Source source = prefix -> Program.operations(seed, prefix, schema, operations);
     Pair.Difference difference = pair.run(source.operations(Shrinker.prefix(seed, 0)));

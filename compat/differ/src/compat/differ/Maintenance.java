@@ -3,10 +3,10 @@ package compat.differ;
 import java.util.concurrent.TimeUnit;
 import org.apache.hadoop.hbase.util.Bytes;
 
-/** What happens to a table as a whole, while its rows stay. */
+/** Operations on a whole table that keep its rows. */
 final class Maintenance {
   private static final long PATIENCE_S = 60;
-  /** Files that two regions shared are gone by then. */
+  /** By then files that two regions shared have been archived. */
   private static final long SETTLED_MS = 300;
 
   private Maintenance() {
@@ -19,7 +19,7 @@ final class Maintenance {
     });
   }
 
-  /** Some files of each store become one, as many as the server chooses. */
+  /** Compacts some files of each store, as the server's policy selects. */
   static Operation compact(Schema schema) {
     return new Operation("compact", () -> "", (table, admin) -> {
       Compactions.minor(admin, schema.name());
@@ -27,7 +27,7 @@ final class Maintenance {
     });
   }
 
-  /** All files of each store become one. */
+  /** Compacts all files of each store into one. */
   static Operation majorCompact(Schema schema) {
     return new Operation("majorCompact", () -> "", (table, admin) -> {
       Compactions.major(admin, schema.name());
@@ -36,7 +36,8 @@ final class Maintenance {
   }
 
   /**
-   * The region of a row becomes two, each with files of its own, as HBase makes them at once unless it is kept from it.
+   * Splits the region of a row into two, each with its own files, as HBase creates them immediately
+   * unless it is prevented.
    */
   static Operation split(Schema schema, byte[] row) {
     return new Operation("split", () -> Bytes.toStringBinary(row), (table, admin) -> {

@@ -78,10 +78,10 @@ final class Mutations {
   }
 
   /**
-   * Rows in one request, answered one by one.
+   * Rows in one request, with a response each.
    *
-   * Some of them are carried out together and so have one time; which ones is for the server to choose. So what the
-   * server stamps is written to each row once.
+   * The server executes some of them together, with one timestamp, and chooses which ones. So
+   * values that the server timestamps are written at most once per row.
    */
   private Operation batch() throws Exception {
     List<Row> actions = new ArrayList<>();
@@ -102,13 +102,13 @@ final class Mutations {
       try {
         table.batch(actions, answers);
       } catch (org.apache.hadoop.hbase.client.RetriesExhaustedWithDetailsException partly) {
-        // What failed stands among the answers.
+        // Failures are among the responses.
       }
       return answers;
     });
   }
 
-  /** A put whose times are given. */
+  /** A put with explicit times. */
   private Put timed(byte[] row) {
     return new Put(row).addColumn(domain.family(), domain.writtenQualifier(), domain.someTime(), domain.value());
   }
@@ -154,9 +154,9 @@ final class Mutations {
   }
 
   /**
-   * Mutations that go with a condition. HBase stamps puts when it has checked, and what it counts, appends or deletes when
-   * it writes, now and then a millisecond later: of the same column either is the newer one, and a marker of the newest
-   * version hides the put or not. So there are not both.
+   * Mutations for a condition. HBase timestamps puts when it has checked, and increments, appends
+   * and deletes when it writes, sometimes a millisecond later: of the same column either may be
+   * newer, and a marker of the newest version hides the put or not. So a request never has both.
    */
   private RowMutations conditional(byte[] row) throws Exception {
     return dice.chance(70) ? mutations(row, 50, 0, false) : mutations(row, 0, 20, true);
@@ -188,7 +188,7 @@ final class Mutations {
     return mutations.getMutations().stream().map(Mutations::text).toList().toString();
   }
 
-  /** What a mutation says; the client's own texts leave out which markers a delete is made of. */
+  /** A mutation as text; the client's own texts omit which markers a delete consists of. */
   private static String text(Mutation mutation) {
     StringBuilder text = new StringBuilder(mutation.getClass().getSimpleName() + " "
         + Bytes.toStringBinary(mutation.getRow()) + time(mutation.getTimestamp()));
@@ -233,10 +233,13 @@ final class Mutations {
     return delete(row, true);
   }
 
-  /** Markers of all kinds; those of the newest version, whenever that is, only if `deletesNewest`. */
+  /**
+   * Markers of all kinds; markers of the newest version, whatever its time, only if
+   * `deletesNewest`.
+   */
   private Delete delete(byte[] row, boolean deletesNewest) throws Exception {
     Delete delete = dice.chance(70) ? new Delete(row) : new Delete(row, domain.someTime());
-    // One without columns deletes all families.
+    // A delete without columns deletes all families.
     for (int left = dice.number(domain.deletesFamilies() ? 0 : 1, 2); left > 0; left--) {
       byte[] family = domain.family();
       int ofFamilies = domain.deletesFamilies() ? 15 : 0;

@@ -5,10 +5,10 @@ import org.apache.hadoop.hbase.client.Admin;
 import org.apache.hadoop.hbase.client.Table;
 
 /**
- * Something that is asked of both servers in the same words.
+ * An operation that is sent to both servers.
  *
- * @param words what is asked
- * @param alters what the table becomes, if it does
+ * @param words the operation as text
+ * @param alters the new schema of the table, if it changes
  */
 record Operation(String kind, Supplier<Object> words, Schema alters, Call call) {
   /** The request; the same objects are sent to both servers. */
@@ -20,7 +20,7 @@ record Operation(String kind, Supplier<Object> words, Schema alters, Call call) 
     this(kind, words, null, call);
   }
 
-  /** What is asked, as a text; most operations are never shown. */
+  /** The operation as text; computed lazily, because most operations are never shown. */
   String text() {
     return words.get().toString();
   }

@@ -5,9 +5,9 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 
-/** Both servers, asked the same. */
+/** Both servers, which get the same operations. */
 final class Pair implements AutoCloseable {
-  /** Tells of every operation, to see how a difference came about. */
+  /** Prints every operation, to show how a difference arises. */
   private static final boolean TRACE = System.getenv("COMPAT_TRACE") != null;
 
   private final Side left;
@@ -22,9 +22,9 @@ final class Pair implements AutoCloseable {
     this.right = right;
   }
 
-  /** The first operation whose answers differ. */
+  /** The first operation whose responses differ. */
   record Difference(int number, Operation operation, String left, String right) {
-    /** Both answers from a little before they part. */
+    /** Both responses, from shortly before they diverge. */
     String apart() {
       int at = 0;
       while (at < Math.min(left.length(), right.length()) && left.charAt(at) == right.charAt(at)) {
@@ -43,7 +43,7 @@ final class Pair implements AutoCloseable {
     return explained;
   }
 
-  /** Makes the table anew. */
+  /** Recreates the table. */
   void create(Schema schema) throws Exception {
     left.create(schema);
     right.create(schema);
@@ -51,7 +51,10 @@ final class Pair implements AutoCloseable {
     current = schema;
   }
 
-  /** Carries out operations until the answers differ without an explanation; null if they never do. The table begins as it was made. */
+  /**
+   * Executes operations until the responses differ without an explanation; null if they never do.
+   * The table starts as created.
+   */
   Difference run(List<Operation> operations) throws Exception {
     if (!current.equals(original)) {
       for (Side side : List.of(left, right)) {

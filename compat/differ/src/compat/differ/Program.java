@@ -3,7 +3,7 @@ package compat.differ;
 import java.util.ArrayList;
 import java.util.List;
 
-/** A seed's operations over one table, one after the other. */
+/** The operations of a seed over one table, in sequence. */
 final class Program {
   private final Dice dice;
   private final Domain domain;
@@ -20,7 +20,7 @@ final class Program {
     mutations = new Mutations(dice, domain, filters, queries);
   }
 
-  /** The same for the same seed, but for the letters that its rows begin with. */
+  /** The operations of a seed; only the prefix of the rows can vary. */
   static List<Operation> operations(long seed, String prefix, Schema schema, int count) throws Exception {
     Program program = new Program(seed, prefix, schema);
     List<Operation> operations = new ArrayList<>();

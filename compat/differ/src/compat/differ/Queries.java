@@ -11,7 +11,7 @@ import org.apache.hadoop.hbase.util.Bytes;
 
 /** Random reads with every option. */
 final class Queries {
-  /** A scan that gives more results than a program can have made is cut. */
+  /** A scan with more results than a program can have written is aborted. */
   private static final int RESULTS_MOST = 400;
 
   private final Dice dice;
@@ -45,7 +45,7 @@ final class Queries {
     };
   }
 
-  /** All that the program wrote, as the region's files and memory hold it. */
+  /** Everything that the program wrote, as stored in the region's files and memory. */
   Operation everything() {
     Scan scan = new Scan().withStartRow(domain.first()).withStopRow(domain.last()).setRaw(true).readAllVersions();
     return asked(scan);
@@ -54,7 +54,7 @@ final class Queries {
   private static Operation asked(Scan scan) {
     return new Operation("scan", () -> text(scan), (table, admin) -> {
       List<Result> results = new ArrayList<>();
-      // A scanner may note in a scan how far it is.
+      // A scanner may store its progress in a scan.
       try (ResultScanner scanner = table.getScanner(new Scan(scan))) {
         for (Result result = scanner.next(); result != null && results.size() < RESULTS_MOST; result = scanner.next()) {
           results.add(result);
@@ -111,7 +111,7 @@ final class Queries {
     if (dice.chance(50)) {
       scan.setFilter(filters.any(3));
       if (scan.isReversed()) {
-        // HBase refuses these where the filter looks at some families only, and forgets to close the scanner.
+        // HBase refuses these if the filter reads only some families, and leaves the scanner open.
         scan.setLoadColumnFamiliesOnDemand(false);
       }
     }
@@ -122,7 +122,7 @@ final class Queries {
       scan.setCaching(dice.number(1, 5));
     }
     if (dice.chance(20)) {
-      // After each cell or never: HBase counts the size that cells have in Java's memory.
+      // After each cell or never: HBase counts the size of cells in Java's memory.
       scan.setMaxResultSize(dice.of(1, 1, 100_000, 100_000));
     }
     if (dice.chance(20)) {
@@ -146,7 +146,10 @@ final class Queries {
     scan.withStartRow(reversed ? high : low, dice.chance(80)).withStopRow(reversed ? low : high, dice.chance(30));
   }
 
-  /** HBase refuses a raw scan of single columns. It shows markers of families, and these have no qualifier to count by. */
+  /**
+   * HBase refuses a raw scan of single columns. It shows markers of families, which have no
+   * qualifier to count by.
+   */
   private void raw(Scan scan) {
     boolean hasColumns = scan.getFamilyMap().values().stream().anyMatch(columns -> columns != null && !columns.isEmpty());
     scan.setRaw(!hasColumns && dice.chance(20) && !Filters.counts(scan.getFilter()));

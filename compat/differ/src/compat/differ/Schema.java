@@ -20,8 +20,8 @@ final class Schema {
 
   private final TableName name;
   /**
-   * Whether a store's files have one block each. Of tables with small blocks HBase gave rows of the other region behind a
-   * split, so only tables with one block are split.
+   * Whether a store's files have one block each. In tables with small blocks HBase returned rows of
+   * the other region after a split, so only tables with one block are split.
    */
   private final boolean hasOneBlock;
   private final List<ColumnFamilyDescriptor> families;
@@ -42,7 +42,8 @@ final class Schema {
   }
 
   private static ColumnFamilyDescriptor family(Dice dice, String name, boolean hasOneBlock) {
-    // Explicit times are those of 1970: a family whose cells expire keeps only what the server stamped.
+    // Explicit times are in 1970: a family whose cells expire keeps only cells that the server
+    // timestamps.
     ColumnFamilyDescriptorBuilder family = ColumnFamilyDescriptorBuilder.newBuilder(Bytes.toBytes(name))
         .setMaxVersions(dice.of(1, 1, 2, 3, 5, Integer.MAX_VALUE))
         .setTimeToLive(dice.chance(12) ? 3600 : FOREVER_S)
@@ -70,7 +71,7 @@ final class Schema {
   }
 
   TableDescriptor descriptor() {
-    // Otherwise HBase refuses blocks so small that a few cells fill several.
+    // Otherwise HBase refuses blocks so small that a few cells fill several of them.
     return TableDescriptorBuilder.newBuilder(name).setColumnFamilies(families)
         .setValue("hbase.table.sanity.checks", "false").build();
   }

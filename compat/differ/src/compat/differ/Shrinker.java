@@ -5,12 +5,13 @@ import java.util.List;
 import java.util.stream.IntStream;
 
 /**
- * Leaves operations out of a program for as long as it ends in a difference, so that what matters remains.
+ * Removes operations from a program while it still ends in a difference, until only the relevant
+ * ones remain.
  *
- * Each try is carried out on rows of its own.
+ * Each attempt uses its own rows.
  */
 final class Shrinker {
-  /** A program for rows that begin with these letters. */
+  /** A program for rows with this prefix. */
   interface Source {
     List<Operation> operations(String prefix) throws Exception;
   }
@@ -28,12 +29,12 @@ final class Shrinker {
     this.source = source;
   }
 
-  /** The letters that the rows of a try begin with; as long for each. */
+  /** The prefix of the rows of an attempt; all have the same length. */
   static String prefix(long seed, int attempt) {
     return String.format("%06d%c%c-", seed, 'a' + attempt / 26 % 26, 'a' + attempt % 26);
   }
 
-  /** The few operations that are left and the difference they end in, as a text. */
+  /** The remaining operations and their difference, as text. */
   String shrink(Pair.Difference first) throws Exception {
     List<Integer> kept = new ArrayList<>(IntStream.rangeClosed(0, first.number()).boxed().toList());
     if (!differs(kept)) {

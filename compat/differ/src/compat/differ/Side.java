@@ -18,12 +18,14 @@ final class Side implements AutoCloseable {
     Compactions.forbid(admin);
   }
 
-  /** When the requests of a program were under way: a time that the server chose is shown as its request. */
+  /**
+   * The times of a program's requests: a timestamp that the server chose is shown as its request.
+   */
   static final class Clock {
     private final TreeMap<Long, Integer> begins = new TreeMap<>();
     private long last;
 
-    /** Begins the request of a number, in a millisecond of its own. */
+    /** Begins a request, in its own millisecond. */
     void begin(int number) throws InterruptedException {
       while (System.currentTimeMillis() <= last) {
         Thread.sleep(1);
@@ -41,7 +43,7 @@ final class Side implements AutoCloseable {
     }
   }
 
-  /** Asks, and gives the answer's text or its exception's. */
+  /** Sends a request, and returns the text of its result or exception. */
   String ask(TableName name, Operation operation, Clock clock, int number) throws Exception {
     clock.begin(number);
     try (var table = connection.getTable(name)) {

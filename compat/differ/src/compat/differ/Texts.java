@@ -10,7 +10,7 @@ import org.apache.hadoop.hbase.client.RetriesExhaustedWithDetailsException;
 import org.apache.hadoop.hbase.ipc.RemoteWithExtrasException;
 import org.apache.hadoop.hbase.util.Bytes;
 
-/** Answers as texts that are equal if the answers are. */
+/** Results as texts that are equal if the results are. */
 final class Texts {
   private final Side.Clock clock;
 
@@ -66,7 +66,7 @@ final class Texts {
     return bytes.length <= 40 ? Bytes.toStringBinary(bytes) : "<" + bytes.length + " bytes " + Bytes.hashCode(bytes) + ">";
   }
 
-  /** The class that the server named, or that of the client's own exception. */
+  /** The class that the server named, or the class of the client's own exception. */
   static String exception(Throwable thrown) {
     if (thrown instanceof RetriesExhaustedWithDetailsException many) {
       List<String> causes = new ArrayList<>();

@@ -28,13 +28,14 @@ import org.apache.hadoop.hbase.wal.WALFactory;
 import org.apache.hadoop.hbase.wal.WALPrettyPrinter;
 
 /**
- * Has HBase's own printers read files: every HFile and every log below the given paths, in this one JVM.
+ * Reads files with HBase's own printers: every HFile and every log below the given paths, in this
+ * one JVM.
  *
- * <p>An HFile is accepted if the printer (-v -m -p -k) ends with 0, complains of nothing, and meets as many cells as
- * the trailer promises; and if a reader that verifies checksums, which the printer does not, finds none that fails.
- * A log is accepted if the printer reads it without an exception; since HBase ends silently at a torn or damaged
- * entry, the line says how far it came. One line a file; exit code 0 if all are accepted, 1 if some are not, 2 if
- * there was none of either kind.
+ * <p>An HFile is accepted if the printer (-v -m -p -k) ends with 0, prints no complaint, and finds
+ * as many cells as the trailer states; and if a reader that verifies checksums, which the printer
+ * does not, finds no error. A log is accepted if the printer reads it without an exception. HBase
+ * ends silently at a torn or damaged entry, so the output states how far it came. One line per
+ * file; exit code 0 if all are accepted, 1 if some are not, 2 if there was no file of either kind.
  */
 public final class FileCheck {
   private static final byte[] HFILE_TRAILER_MAGIC = "TRABLK\"$".getBytes(StandardCharsets.US_ASCII);
@@ -123,7 +124,7 @@ public final class FileCheck {
     return verified(path, scanned);
   }
 
-  /** Reads the file once more as a region server does, which verifies HBase's checksums. */
+  /** Reads the file again like a region server, which verifies HBase's checksums. */
   private static String verified(Path path, long cells) {
     HFile.getAndResetChecksumFailuresCount();
     try (HFileSystem fs = new HFileSystem(local(), true);
@@ -154,7 +155,7 @@ public final class FileCheck {
     return reach(path, out.entries);
   }
 
-  /** How far the reader comes. A log that was closed ends in a trailer, which is no entry. */
+  /** How far the reader comes. A closed log ends in a trailer, which is not an entry. */
   private static String reach(Path path, long printed) {
     try (FileSystem fs = FileSystem.getLocal(local());
         WAL.Reader reader = WALFactory.createReader(fs, new org.apache.hadoop.fs.Path(path.toUri()), local())) {
@@ -186,11 +187,11 @@ public final class FileCheck {
     return found;
   }
 
-  /** Takes what a printer prints: counts cells and entries, and keeps only the other lines. */
+  /** Receives a printer's output: counts cells and entries, and keeps only the other lines. */
   private static final class Capture extends OutputStream {
     private static final byte[] CELL = "K: ".getBytes(StandardCharsets.US_ASCII);
     private static final byte[] ENTRY = "Sequence=".getBytes(StandardCharsets.US_ASCII);
-    /** Enough to tell what a line is; the rest of a long cell is not kept. */
+    /** Enough to identify a line; the rest of a long cell is dropped. */
     private static final int LINE_KEPT_BYTES = 4096;
 
     private final ByteArrayOutputStream line = new ByteArrayOutputStream();

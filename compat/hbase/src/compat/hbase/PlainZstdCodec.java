@@ -15,9 +15,9 @@ import org.apache.hadoop.io.compress.Compressor;
 import org.apache.hadoop.io.compress.Decompressor;
 
 /**
- * The stream of Hadoop's ZStandardCodec (a Zstandard frame as it is) without Hadoop's native library.
+ * The stream of Hadoop's ZStandardCodec (a plain Zstandard frame) without Hadoop's native library.
  *
- * <p>All work is done by the streams; the compressor and decompressor that HBase wants to hold do nothing.
+ * <p>The streams do all the work; the compressor and decompressor that HBase requires do nothing.
  */
 public final class PlainZstdCodec implements CompressionCodec, Configurable {
   private static final int LEVEL = 3;
@@ -79,7 +79,7 @@ public final class PlainZstdCodec implements CompressionCodec, Configurable {
     return ".zst";
   }
 
-  /** Gathers what is written into one frame. */
+  /** Collects written bytes into one frame. */
   private static final class FrameOutput extends CompressionOutputStream {
     private final ByteArrayOutputStream plain = new ByteArrayOutputStream();
     private boolean finished;
@@ -100,7 +100,7 @@ public final class PlainZstdCodec implements CompressionCodec, Configurable {
 
     @Override
     public void flush() {
-      // Only a whole frame goes out.
+      // Only a complete frame is written.
     }
 
     @Override
@@ -149,7 +149,7 @@ public final class PlainZstdCodec implements CompressionCodec, Configurable {
     }
   }
 
-  /** Stands where HBase holds a compressor or a decompressor. */
+  /** A placeholder for HBase's compressor or decompressor. */
   public static final class Nothing implements Compressor, Decompressor {
     @Override
     public void setInput(byte[] bytes, int offset, int length) {

@@ -35,11 +35,11 @@ import org.apache.hadoop.hbase.util.Bytes;
 import org.apache.hadoop.hbase.util.ChecksumType;
 
 /**
- * HFiles of random cells, each NAME.hfile with its cells beside it in NAME.txt, one line a cell.
+ * HFiles of random cells: each NAME.hfile has its cells in NAME.txt, one per line.
  *
  * <pre>
- *   write DIR COUNT SEED   has HBase's writer write them, in all encodings, compressions, Bloom filters
- *   check DIR              has HBase's reader read all that are there and compare every cell
+ *   write DIR COUNT SEED   writes files with HBase's writer, in all encodings, compressions, Bloom filters
+ *   check DIR              reads all files with HBase's reader and compares every cell
  * </pre>
  */
 public final class RoundTrip {
@@ -69,7 +69,7 @@ public final class RoundTrip {
     Files.createDirectories(directory);
     for (int at = 0; at < count; at++) {
       Random random = new Random(seed * 1_000_003 + at);
-      // Every combination of encoding and compression comes in turn.
+      // Cycles through every combination of encoding and compression.
       DataBlockEncoding encoding = ENCODINGS[at % ENCODINGS.length];
       Compression.Algorithm compression = COMPRESSIONS[at / ENCODINGS.length % COMPRESSIONS.length];
       BloomType bloom = BLOOMS[random.nextInt(BLOOMS.length)];
@@ -156,7 +156,7 @@ public final class RoundTrip {
     }
   }
 
-  /** Now and then one that is longer than a codec's buffer, well and badly compressible. */
+  /** Occasionally one that is longer than a codec's buffer, either well or badly compressible. */
   private static byte[] value(Random random) {
     switch (random.nextInt(400)) {
       case 0:
@@ -203,7 +203,7 @@ public final class RoundTrip {
     return wrong == 0 && !files.isEmpty();
   }
 
-  /** What is wrong with a file, or null. */
+  /** The error of a file, or null. */
   private static String compare(Path file, List<String> expected) throws IOException {
     Configuration conf = local();
     HFile.getAndResetChecksumFailuresCount();
@@ -238,7 +238,7 @@ public final class RoundTrip {
   private static String sought(HFileScanner scanner, List<Cell> cells) throws IOException {
     for (int at = cells.size() - 1; at >= 0; at -= 3) {
       Cell cell = cells.get(at);
-      // As HBase seeks: a key of an index has no sequence id, and one of a cell would sort before it.
+      // As HBase seeks: an index key has no sequence id, and a key with one would sort before it.
       if (scanner.seekTo(withoutSequenceId(cell)) != 0 || CellComparatorImpl.COMPARATOR.compare(scanner.getCell(), cell, true) != 0) {
         return "cell " + at + " is not found: " + listed(cell);
       }
@@ -252,7 +252,7 @@ public final class RoundTrip {
     return key;
   }
 
-  /** Asks the general and the delete family Bloom filter, if there are any, for every cell. */
+  /** Looks up every cell in the general and the delete family Bloom filter, if they exist. */
   private static String denied(HFile.Reader reader, List<Cell> cells) throws IOException {
     byte[] kind = reader.getHFileInfo().get(Bytes.toBytes("BLOOM_FILTER_TYPE"));
     byte[] prefix = reader.getHFileInfo().get(Bytes.toBytes("BLOOM_FILTER_PARAM"));

@@ -8,8 +8,8 @@ import org.janusgraph.graphdb.database.idassigner.placement.SimpleBulkPlacementS
 import org.testcontainers.lifecycle.Startable;
 
 /**
- * Replaces the class of this name in JanusGraph's test jar, which starts HBase in a container. The server of the run is up
- * already, and the property `compat.zookeeper` names its port.
+ * Replaces the class of this name in JanusGraph's test jar, which starts HBase in a container. The
+ * server of the run is up already, and the property `compat.zookeeper` names its port.
  */
 public class HBaseContainer implements Startable {
   public HBaseContainer() {}

@@ -3,7 +3,7 @@ package compat.vectors;
 import java.math.BigDecimal;
 import org.apache.hadoop.hbase.util.Bytes;
 
-/** What org.apache.hadoop.hbase.util.Bytes makes of values. */
+/** Values as encoded by org.apache.hadoop.hbase.util.Bytes. */
 public final class BytesVectors {
   private BytesVectors() {
   }

@@ -8,11 +8,12 @@ import java.util.Locale;
 /**
  * The lines of a file of vectors: encoding, order, value, bytes.
  *
- * <p>The order is {@link #ASCENDING}, {@link #DESCENDING}, or {@link #OTHER} of bytes that are ascending too, and are
- * read as the value, but are not the ones that Grampus writes for it.
+ * <p>The order is {@link #ASCENDING}, {@link #DESCENDING}, or {@link #OTHER} for bytes that are
+ * ascending too, and decode to the value, but differ from those that Grampus writes.
  *
- * <p>A whole number is written as its digits, a real one as the 16 hex digits of its bits, a decimal as its unscaled
- * number and scale, raw bytes in hex; nothing as {@code -}, no value as {@code null}.
+ * <p>An integer is written in decimal, a floating-point number as the 16 hex digits of its bits, a
+ * decimal as its unscaled number and scale, raw bytes in hex; empty is {@code -}, null is {@code
+ * null}.
  */
 final class Lines {
   static final String ASCENDING = "asc";

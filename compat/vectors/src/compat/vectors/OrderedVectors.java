@@ -12,7 +12,10 @@ import org.apache.hadoop.hbase.util.OrderedBytes;
 import org.apache.hadoop.hbase.util.PositionedByteRange;
 import org.apache.hadoop.hbase.util.SimplePositionedMutableByteRange;
 
-/** What org.apache.hadoop.hbase.util.OrderedBytes makes of values, ascending and descending; each is read again by it too. */
+/**
+ * Values as encoded by org.apache.hadoop.hbase.util.OrderedBytes, ascending and descending; it also
+ * decodes each again.
+ */
 public final class OrderedVectors {
   /** Digits that encodeNumeric keeps. */
   private static final int DIGITS = OrderedBytes.MAX_PRECISION;
@@ -97,7 +100,7 @@ public final class OrderedVectors {
       line("ORDERED_BLOB", order, Lines.hex(value), to -> OrderedBytes.encodeBlobVar(to, value, order),
           from -> Lines.hex(OrderedBytes.decodeBlobVar(from)));
     }
-    // A descending copy ends with a byte, which must not be in it.
+    // A descending copy ends with a byte that must not occur in it.
     for (byte[] value : Values.blobs(order == Order.ASCENDING)) {
       line("ORDERED_BLOB_COPY", order, Lines.hex(value), to -> OrderedBytes.encodeBlobCopy(to, value, order),
           from -> Lines.hex(OrderedBytes.decodeBlobCopy(from)));
@@ -121,7 +124,10 @@ public final class OrderedVectors {
     return order == Order.ASCENDING ? Lines.ASCENDING : Lines.DESCENDING;
   }
 
-  /** Whether this Java shows a double with more digits than tell it from others, as those before 19 do of some. */
+  /**
+   * Whether this Java prints a double with more digits than necessary, as versions before 19 do for
+   * some.
+   */
   private static boolean isWordy(String bits) {
     double value = Double.longBitsToDouble(Long.parseUnsignedLong(bits, 16));
     if (value == 0 || !Double.isFinite(value)) {

@@ -27,7 +27,7 @@ import org.apache.phoenix.schema.types.PUnsignedLong;
 import org.apache.phoenix.schema.types.PUnsignedSmallint;
 import org.apache.phoenix.schema.types.PUnsignedTinyint;
 
-/** What the types of Phoenix make of values; those without a sign are written as Bytes does. */
+/** Values as encoded by the types of Phoenix; unsigned types use the encoding of Bytes. */
 public final class PhoenixVectors {
   private static final int CHARS = 400;
 

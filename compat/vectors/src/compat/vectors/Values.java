@@ -6,21 +6,24 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Random;
 
-/** The values that are encoded: the ends of what a type can hold, what is near zero, and chance with a fixed seed. */
+/**
+ * The values to encode: the limits of each type, values near zero, and random values with a fixed
+ * seed.
+ */
 final class Values {
   private static final int RANDOM = 30;
 
   private Values() {
   }
 
-  /** Whole numbers of so many bits. */
+  /** Integers of this many bits. */
   static List<Long> whole(int bits) {
     long least = -1L << (bits - 1);
     long greatest = ~least;
     List<Long> values = new ArrayList<>(List.of(0L, 1L, -1L, 2L, -2L, 100L, -100L, least, least + 1, greatest, greatest - 1));
     Random random = new Random(bits);
     for (int at = 0; at < RANDOM; at++) {
-      // Of all lengths.
+      // Of all magnitudes.
       values.add(random.nextLong() >> (64 - bits + random.nextInt(bits)));
     }
     return values;
@@ -54,7 +57,7 @@ final class Values {
     return values;
   }
 
-  /** Decimals that keep to {@code digits} digits and have at most 38 behind the point or before it. */
+  /** Decimals with up to {@code digits} digits and at most 38 digits before or after the point. */
   static List<BigDecimal> decimals(int digits) {
     List<BigDecimal> values = new ArrayList<>();
     for (String text : new String[] {"0", "0.00", "1", "-1", "9", "10", "99", "100", "-100", "101", "1000", "12345", "123456", "-12345",
@@ -88,7 +91,10 @@ final class Values {
     return values;
   }
 
-  /** Bytes of all lengths up to some and of a long one; without 0 if {@code zeros} is not asked for. */
+  /**
+   * Byte strings of all lengths up to a limit and a long one; without zero bytes unless {@code
+   * zeros}.
+   */
   static List<byte[]> blobs(boolean zeros) {
     List<byte[]> values = new ArrayList<>();
     Random random = new Random(8);

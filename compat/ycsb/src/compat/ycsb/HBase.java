@@ -30,10 +30,11 @@ import site.ycsb.DBException;
 import site.ycsb.Status;
 
 /**
- * YCSB over the HBase client: a connection for each thread, a field a column of the family `cf`.
+ * A YCSB binding with the HBase client: one connection per thread, one column of the family `cf`
+ * per field.
  *
- * Unlike YCSB's own bindings it counts a row that is missing, or lacks a field, as an error: whatever the workloads
- * read was loaded before.
+ * Unlike YCSB's own bindings it counts a missing row or field as an error, because the workloads
+ * only read rows that were loaded before.
  */
 public final class HBase extends DB {
   private static final byte[] FAMILY = Bytes.toBytes("cf");
@@ -62,7 +63,7 @@ public final class HBase extends DB {
     }
   }
 
-  /** Keys are "user" and a hash in decimal digits. */
+  /** Keys are "user" followed by a hash in decimal digits. */
   private static byte[][] splits() {
     return new byte[][] {Bytes.toBytes("user3"), Bytes.toBytes("user5"), Bytes.toBytes("user7")};
   }
@@ -104,7 +105,7 @@ public final class HBase extends DB {
           out.add(row);
         }
       }
-      // The scan starts at a row that was loaded.
+      // The scan starts at a loaded row.
       return out.isEmpty() || out.get(0).size() != (wanted == null ? fields : wanted.size()) ? Status.NOT_FOUND : Status.OK;
     });
   }
